@@ -20,7 +20,8 @@ use crate::world::NodeNumber;
 use super::Inspector;
 use super::memory::Known;
 
-/// Somebody who lost a room to the store's refusal stands at the front again; more than so many do not pass meanwhile.
+/// Somebody who lost a room to the store's refusal stands at the front again, and is passed by those who were answered
+/// meanwhile: at no more than so many instants, since all requests of one batch are answered at once.
 const PASSED_MAX: u32 = 3;
 /// After its time, and a ping timeout for a room that says nothing any more.
 const ENDS_WITHIN: Millis = Millis::from_seconds(60);
@@ -37,8 +38,14 @@ pub(crate) struct Caller {
     stands_in_line: bool,
 }
 
-/// Those who wait, and how many that came later have got a room meanwhile.
-pub(super) type Lines = BTreeMap<(NodeNumber, SchedulerName, u64), u32>;
+/// Those who wait, and how often somebody who came later has got a room meanwhile.
+pub(super) type Lines = BTreeMap<(NodeNumber, SchedulerName, u64), Passed>;
+
+#[derive(Default)]
+pub(super) struct Passed {
+    instants: u32,
+    last: Option<Duration>,
+}
 
 impl Caller {
     pub(crate) fn new(node: NodeNumber, scheduler: &SchedulerName, request: &AllocationRequest) -> Self {
@@ -75,7 +82,7 @@ impl Inspector {
     pub(crate) fn asks(&self, caller: &Caller) {
         if caller.stands_in_line {
             let key = (caller.node, caller.scheduler.clone(), caller.ticket);
-            self.state.lock().lines.insert(key, 0);
+            self.state.lock().lines.insert(key, Passed::default());
         }
     }
 
@@ -106,17 +113,20 @@ impl Inspector {
         if !caller.stands_in_line {
             return None;
         }
+        let now = self.trace.elapsed();
         let lines = &mut self.state.lock().lines;
         let first = (caller.node, caller.scheduler.clone(), 0);
         let own = (caller.node, caller.scheduler.clone(), caller.ticket);
         lines.remove(&own);
         let mut most = 0;
         for (_, passed) in lines.range_mut(first..own) {
-            *passed += 1;
-            most = most.max(*passed);
+            if passed.last.replace(now) != Some(now) {
+                passed.instants += 1;
+            }
+            most = most.max(passed.instants);
         }
         let what = || {
-            format!("{most} matchmakers got a room of {} before one that had come first", caller.scheduler)
+            format!("{most} times, matchmakers got a room of {} before one that had come first", caller.scheduler)
         };
         (most > PASSED_MAX).then(|| InvariantViolation::new(Invariant::FirstCome, what()))
     }
