@@ -32,6 +32,10 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use figure::Figure;
 
+/// That of the program whose parts are measured.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[derive(Debug, Parser)]
 #[command(name = "maestro-bench", about = "Figures of this machine, one JSON line each")]
 #[command(disable_help_subcommand = true)]

@@ -35,17 +35,19 @@ const ROOMS_TOGETHER: Duration = Duration::from_millis(50);
 struct Ring {
     rung: Mutex<Rung>,
     /// One for each [`What`].
-    bells: [Notify; 2],
+    bells: [Notify; 3],
 }
 
 /// How often a scheduler's bell was rung, for each [`What`].
-type Rung = [u64; 2];
+type Rung = [u64; 3];
 
 /// What a bell is rung for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
     Queue,
     Room,
+    /// Nobody waits for it by itself: rooms may be others after it, too, and are rung for as well.
+    Region,
 }
 
 /// One scheduler's, as one loop hears it. Dropped by the last who hears it, it is there no more.
@@ -62,7 +64,8 @@ pub(crate) struct WorkforceBell(Listener);
 struct Listener {
     ring: Arc<Ring>,
     heard: Rung,
-    rooms_heard: u64,
+    /// What the last plan knew of, where plans count by themselves.
+    planned: Rung,
 }
 
 impl WakeUps {
@@ -83,6 +86,7 @@ impl WakeUps {
     pub(crate) fn rooms_changed(&self) {
         let schedulers: Vec<SchedulerName> = self.0.bells.lock().keys().cloned().collect();
         for scheduler in schedulers {
+            self.ring(scheduler.as_str(), What::Region);
             self.room_changed(scheduler.as_str());
         }
     }
@@ -125,7 +129,7 @@ impl Listener {
     /// Hears what is rung from now on.
     fn to(ring: Arc<Ring>) -> Self {
         let heard = ring.rung();
-        Self { ring, heard, rooms_heard: heard[What::Room as usize] }
+        Self { ring, heard, planned: heard }
     }
 
     /// Returns when it was rung since the last call that returned: for the queue at once, for rooms when others have had
@@ -170,8 +174,17 @@ impl Bell {
 
     /// Whether a room changed since the last call.
     pub(crate) fn take_plan_may_differ(&mut self) -> bool {
-        let rooms = self.listener.ring.rung()[What::Room as usize];
-        std::mem::replace(&mut self.listener.rooms_heard, rooms) != rooms
+        self.take(What::Room)
+    }
+
+    /// Whether something changed since the last call that concerns the rooms of all schedulers.
+    pub(crate) fn take_regions_changed(&mut self) -> bool {
+        self.take(What::Region)
+    }
+
+    fn take(&mut self, what: What) -> bool {
+        let rung = self.listener.ring.rung()[what as usize];
+        std::mem::replace(&mut self.listener.planned[what as usize], rung) != rung
     }
 }
 

@@ -10,6 +10,7 @@ mod held_back;
 mod places;
 mod removal;
 mod replacement;
+mod settled;
 mod silence;
 mod spread;
 
@@ -29,6 +30,7 @@ pub use held_back::HeldBack;
 pub use places::{Place, PlaceCapacity, Places, removal_by_plan};
 pub use removal::{Occupied, removable, removal_order};
 pub use replacement::{OldVersions, Replaced, ReplacementRules, RolloutCycle};
+pub use settled::{FleetCounters, is_settled};
 pub use silence::{ListenedRoom, MassSilence, SilentRooms, mass_silence, silent_after};
 
 /// What the health controller saw.

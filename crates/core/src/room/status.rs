@@ -66,6 +66,11 @@ impl RoomStatus {
             Self::Terminating | Self::Terminated | Self::Error => false,
         }
     }
+
+    /// Ready, or more than that: nothing has to happen to it.
+    pub fn is_up(self) -> bool {
+        self == Self::Ready || self.serves_players()
+    }
 }
 
 impl PingStatus {

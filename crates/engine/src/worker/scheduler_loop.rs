@@ -2,6 +2,7 @@
 //! itself, again and again, is in `due`.
 
 mod due;
+mod settled;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use crate::{Engine, with_sources};
 use super::retries::{FIRST_RETRY, is_due, longer};
 use super::step::Stepper;
 use super::tenure::Tenure;
+use settled::SettledLook;
 
 /// A burst of events leads to one check of the plan.
 const DEBOUNCE: Duration = Duration::from_millis(200);
@@ -49,6 +51,8 @@ pub(super) struct SchedulerLoop {
     next_check: Option<Instant>,
     /// The last one that found nothing.
     last_check: Option<Instant>,
+    /// The last look at the fleet, if it found nothing and nothing was done since.
+    settled: Option<SettledLook>,
     last_early_cycle: Option<Instant>,
     /// What the cycle that was enqueued last begins with.
     planned: Option<(OperationId, Instant, PlannedCycle)>,
@@ -85,6 +89,7 @@ impl SchedulerLoop {
             next_clean_up: now + due::turn_in(&scheduler, engine.settings.storage_clean_up_interval),
             next_check: None,
             last_check: None,
+            settled: None,
             last_early_cycle: None,
             planned: None,
             cycle_is_owed: false,
@@ -209,6 +214,7 @@ impl SchedulerLoop {
             queue::NextWork::Continue(id) => {
                 if let Some(operation) = find(id) {
                     let planned = self.handed_cycle(&record, &unfinished, id);
+                    self.settled = None;
                     if self.stepper.advance(record, operation, planned).await? {
                         // What it did may be followed by something else, sooner than the next cycle.
                         self.check_in(DEBOUNCE);

@@ -126,7 +126,10 @@ impl Inspector {
             most = most.max(passed.instants);
         }
         let what = || {
-            format!("{most} times, matchmakers got a room of {} before one that had come first", caller.scheduler)
+            format!(
+                "{most} times, matchmakers got a room of {} before one that had come first",
+                caller.scheduler
+            )
         };
         (most > PASSED_MAX).then(|| InvariantViolation::new(Invariant::FirstCome, what()))
     }

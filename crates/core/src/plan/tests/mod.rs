@@ -4,6 +4,7 @@ mod held;
 mod places;
 mod regions;
 mod rollouts;
+mod settled;
 mod slow;
 mod spread;
 mod walks;

@@ -13,6 +13,7 @@ use crate::operations::{Finding, PlannedCycle, Result, decided, nothing_to_clean
 use crate::ports::store::{Change, NewOperation, NoAction, Routine, SchedulerRecord, SchedulerState};
 use crate::rooms::comparing;
 
+use super::settled::SettledLook;
 use super::{DEBOUNCE, IDLE_MAX, SchedulerLoop};
 
 /// While rooms change all the time and nothing comes of it, checks keep this distance: each reads the whole fleet. A plan is
@@ -68,7 +69,7 @@ impl SchedulerLoop {
             self.next_check = None;
             return Ok(false);
         }
-        self.plan_early(record).await
+        self.plan_early(record, unfinished).await
     }
 
     /// False: it found nothing to do, and was written down as a whole, together with those of others.
@@ -79,12 +80,12 @@ impl SchedulerLoop {
             true => {
                 // It sees all that an early check would. Taken before: what changes meanwhile is for the next check.
                 self.bell.take_plan_may_differ();
-                Some(PlannedCycle::prepare(&engine, record.clone(), true).await?)
+                Some(self.look(record, true).await?)
             }
             false => None,
         };
         if let Some(planned) = planned.as_ref().filter(|planned| planned.is_quiet(&engine)) {
-            self.check_again_at(planned.plan.look_again_at);
+            self.found_nothing(planned);
             let (data, events) = decided(&engine, record, &planned.fleet, &planned.plan);
             self.record(Routine::HealthController, data, events);
             return Ok(false);
@@ -118,7 +119,7 @@ impl SchedulerLoop {
     }
 
     /// Between two cycles: if the plan has changed, a cycle begins early.
-    async fn plan_early(&mut self, record: &SchedulerRecord) -> Result<bool> {
+    async fn plan_early(&mut self, record: &SchedulerRecord, unfinished: &[Operation]) -> Result<bool> {
         if !self.engine.settings.early_wake_up {
             return Ok(false);
         }
@@ -130,11 +131,14 @@ impl SchedulerLoop {
         if self.next_check.is_none_or(|at| at > Instant::now()) {
             return Ok(false);
         }
-        let planned = PlannedCycle::prepare(&self.engine, record.clone(), false).await?;
+        if self.is_still_settled(record, unfinished).await? {
+            return Ok(false);
+        }
+        let planned = self.look(record, false).await?;
         let gap = match planned.finding(&self.engine) {
             Finding::Nothing => {
                 self.last_check = Some(Instant::now());
-                self.check_again_at(planned.plan.look_again_at);
+                self.found_nothing(&planned);
                 return Ok(false);
             }
             // Each cycle of a rollout that led to something may be followed by the next at once.
@@ -156,6 +160,33 @@ impl SchedulerLoop {
         self.next_check = None;
         self.last_early_cycle = Some(now);
         Ok(true)
+    }
+
+    /// Whether only players came and went since the last look, which found nothing.
+    async fn is_still_settled(&mut self, record: &SchedulerRecord, unfinished: &[Operation]) -> Result<bool> {
+        if self.bell.take_regions_changed() {
+            self.settled = None;
+        }
+        let Some(settled) = &self.settled else { return Ok(false) };
+        let look_again_at = settled.look_again_at();
+        let still_holds = settled.still_holds(&self.engine, record, unfinished).await?;
+        if still_holds {
+            self.last_check = Some(Instant::now());
+            self.check_again_at(look_again_at);
+        }
+        Ok(still_holds)
+    }
+
+    /// What changes from here on is for the next look.
+    async fn look(&mut self, record: &SchedulerRecord, is_scheduled: bool) -> Result<PlannedCycle> {
+        self.settled = None;
+        self.bell.take_regions_changed();
+        PlannedCycle::prepare(&self.engine, record.clone(), is_scheduled).await
+    }
+
+    fn found_nothing(&mut self, planned: &PlannedCycle) {
+        self.settled = SettledLook::of(planned);
+        self.check_again_at(planned.plan.look_again_at);
     }
 
     /// Longer each time that the controller asked in vain, and never longer than until it is time anyway. What adds rooms
