@@ -29,13 +29,10 @@ pub(crate) async fn recover(engine: &Engine) -> Result {
     let schedulers: BTreeMap<_, _> = schedulers.iter().map(|record| (&record.name, record)).collect();
     let rows = engine.ports.store.all_live_rooms().await?;
     let mut holds = open_holds(engine, None).await?;
-    for row in &rows {
-        // A row without a handle belongs to an operation that is about to start it.
-        if row.handle.is_some() {
-            let record = schedulers.get(&row.scheduler);
-            let holds = holds.remove(&row.id).unwrap_or_default();
-            engine.ports.table.insert(unheard_of(row, record.copied(), holds, engine.now())).await?;
-        }
+    for row in rows.iter().filter(|row| has_been_up(row)) {
+        let record = schedulers.get(&row.scheduler);
+        let holds = holds.remove(&row.id).unwrap_or_default();
+        engine.ports.table.insert(unheard_of(row, record.copied(), holds, engine.now())).await?;
     }
     tracing::info!(schedulers = schedulers.len(), rooms = rows.len(), "room table rebuilt from the registry");
     Ok(())
@@ -88,7 +85,7 @@ pub(crate) async fn recall(engine: &Engine, scheduler: &SchedulerRecord) -> Resu
     let views = engine.ports.table.rooms(&scheduler.name).await?;
     let known: BTreeSet<_> = views.iter().map(|view| &view.id).collect();
     let rows = engine.ports.store.live_rooms(&scheduler.name).await?;
-    let lost: Vec<_> = rows.iter().filter(|row| row.handle.is_some() && !known.contains(&row.id)).collect();
+    let lost: Vec<_> = rows.iter().filter(|row| has_been_up(row) && !known.contains(&row.id)).collect();
     let mut holds = match lost.is_empty() {
         true => BTreeMap::new(),
         false => open_holds(engine, Some(&scheduler.name)).await?,
@@ -99,6 +96,12 @@ pub(crate) async fn recall(engine: &Engine, scheduler: &SchedulerRecord) -> Resu
         engine.ports.table.insert(unheard_of(row, Some(scheduler), holds, engine.now())).await?;
     }
     Ok(views)
+}
+
+/// Other rows belong to an operation that is about to start their rooms. One whose room is held was started, and that could
+/// not be written down: without a place in the table its hold would never end.
+fn has_been_up(row: &RoomRecord) -> bool {
+    row.handle.is_some() || row.holds > 0
 }
 
 /// The holds of all allocations that are open, by room.

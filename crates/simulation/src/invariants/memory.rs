@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use maestro_core::allocation::AllocationState;
 use maestro_core::invariant::{Invariant, InvariantViolation, legal_transition};
 use maestro_core::lock::LockKind;
 use maestro_core::operation::{Definition, DefinitionKind, OperationId, OperationStatus, Origin, Token};
@@ -18,7 +19,7 @@ use super::State;
 /// that a step decides on and the step's own end.
 const READINGS_KEPT: usize = 3;
 /// And all that are younger: calls may be slow, and whoever looks for a panic reads the table again and again meanwhile.
-const READINGS_KEPT_FOR: Duration = Duration::from_secs(5);
+const READINGS_KEPT_FOR: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 pub(super) struct Known {
@@ -30,6 +31,8 @@ pub(super) struct Known {
     pub(super) lock_tokens: BTreeMap<LockKind, Token>,
     /// For how many matches rooms were waited for, by each process, and when that was said.
     pub(super) waiting: VecDeque<(Duration, String, u32)>,
+    /// When allocations ended without a match: who read the room's row before still counts it as held.
+    freed: VecDeque<Duration>,
     nodes: BTreeMap<String, Sight>,
 }
 
@@ -129,6 +132,14 @@ impl Sight {
 impl Known {
     pub(super) fn node(&mut self, node: &str) -> &mut Sight {
         self.nodes.entry(node.to_owned()).or_default()
+    }
+
+    /// How many matches may still be expected by who is about to decide.
+    pub(super) fn freed_lately(&mut self, now: Duration) -> u64 {
+        while self.freed.front().is_some_and(|at| now.saturating_sub(*at) > READINGS_KEPT_FOR) {
+            self.freed.pop_front();
+        }
+        self.freed.len() as u64
     }
 
     /// The record is another one by now.
@@ -236,6 +247,7 @@ impl State {
         &mut self,
         scheduler: &SchedulerName,
         transaction: &Transaction,
+        now: Duration,
     ) -> Vec<InvariantViolation> {
         let changes = &transaction.changes;
         let is_panic = changes
@@ -265,6 +277,9 @@ impl State {
                 }
                 Change::UpdateScheduler(SchedulerUpdate { fleet_size: Some(size), .. }) if !asks => {
                     self.known(scheduler).size = Some((*size).into());
+                }
+                Change::EndAllocation { scheduler, state, .. } if *state != AllocationState::Begun => {
+                    self.known(scheduler).freed.push_back(now);
                 }
                 Change::ForgetFleetDeltas { scheduler, before } => {
                     self.known(scheduler).forget_deltas(*before);

@@ -104,7 +104,7 @@ impl Inspector {
         if is_owners {
             self.judge_owner(node, transaction, &scheduler, before, store).await;
         }
-        let found = self.state.lock().remember(&scheduler, transaction);
+        let found = self.state.lock().remember(&scheduler, transaction, self.trace.elapsed());
         self.note_all(found);
         let circle = self.state.lock().circles.note(transaction, self.trace.elapsed());
         self.note_all(circle);

@@ -66,6 +66,7 @@ impl Inspector {
         let drained =
             regions.into_iter().filter(|region| state.regions.may_be_drained(region, now)).collect();
         let known = state.known(scheduler);
+        let rejoining = rejoining + known.freed_lately(now);
         let sight = known.node(node);
         let readings = sight.readings.iter().map(|reading| reading.rooms.clone()).collect();
         let ended = sight.ended;
@@ -100,6 +101,7 @@ struct Facts {
     readings: Vec<Vec<SeenRoom>>,
     /// Rooms that ended since the node last wrote.
     ended: usize,
+    /// Players who are counted although they are in no room of a reading.
     rejoining: u64,
     waiting: u64,
     known: BTreeMap<OperationId, KnownOperation>,

@@ -1,6 +1,8 @@
 //! Rooms whose start nobody could write down: they are found, and count as what they are.
 
 use maestro_core::room::RoomStatus;
+use maestro_core::time::{Millis, after};
+use maestro_engine::ports::store::{Change, NewAllocation, Transaction};
 use maestro_simulation::{Habits, HostFaults, NodePlan, Phase, Span, World};
 
 use super::common::*;
@@ -63,6 +65,44 @@ fn rooms_that_are_made_again_are_not_ready_by_what_the_earlier_ones_said() {
         let rooms = world.engine().rooms(ARENA).await.unwrap();
         assert!(rooms.iter().all(|room| room.status != RoomStatus::Ready), "{rooms:#?}");
         assert_eq!(world.rooms().len(), ROOMS as usize);
+    });
+}
+
+/// The worker that started the room went away before it could write that down, and a matchmaker was given the room meanwhile.
+#[test]
+fn a_room_that_was_given_away_is_recalled_so_that_its_hold_ends() {
+    run(async {
+        let world = world_of_unheard_starts(55).await;
+        let store = &world.engine().ports().store;
+        let row = world.store().live_rooms(&arena()).await.unwrap().remove(0);
+        let (random, now) = (&world.engine().ports().random, world.engine().ports().clock.now());
+        let given = NewAllocation {
+            id: random.allocation_id(now),
+            scheduler: arena(),
+            room: row.id.clone(),
+            number: row.claim_number.next(),
+            matches_max: 1,
+            request: None,
+            created_at: now,
+            expires_at: after(now, Millis::from_seconds(30)),
+            metadata: None,
+        };
+        store.commit(Transaction::new("test", vec![Change::Allocate(given)])).await.unwrap();
+        world.lose_table();
+        for operation in world.store().unfinished(&arena()).await.unwrap() {
+            if operation.definition.adds().is_some() {
+                world.engine().cancel_operation(ARENA, &operation.id.to_string(), "ann").await.unwrap();
+            }
+        }
+        world.host().set_host_faults(HostFaults::default());
+        let is_over = async |world: &World| {
+            let store = world.store();
+            let adds = store.unfinished(&arena()).await.unwrap();
+            let adds = adds.iter().any(|operation| operation.rollback.is_some());
+            !adds && store.open_allocations(None).await.unwrap().is_empty()
+        };
+        world.run_until("the hold to end, and the canceled operation", 5 * MINUTE, is_over).await;
+        settle(&world, ROOMS, MINUTE).await;
     });
 }
 
