@@ -1,6 +1,6 @@
 //! create_scheduler: prepares every runtime for the scheduler's rooms. The recipe was checked when it was submitted; no room
-//! is tried. Rolled back, nothing of the scheduler is left. A region that does not answer is prepared when it is adopted
-//! again.
+//! is tried. Rolled back, nothing of the scheduler is left but events that wait for receivers. A region that does not
+//! answer is prepared when it is adopted again.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::ports::Runtime;
 use crate::ports::store::{Change, SchedulerRecord, SchedulerState, SchedulerUpdate};
 use crate::rooms::stopping;
 
-use super::{Executor, Next, Result, Step, Work};
+use super::{Executor, Next, Result, Step, Work, delete_scheduler};
 
 pub(super) struct CreateScheduler;
 
@@ -65,9 +65,9 @@ impl Executor for CreateScheduler {
 }
 
 /// A deletion that was asked for meanwhile takes everything away itself, and stays to be read.
-pub(crate) fn forget_unless_deleting(record: &SchedulerRecord, keep: OperationId) -> [Change; 2] {
-    let unchanged = Change::UpdateScheduler(record.update());
-    [unchanged, Change::DeleteScheduler { scheduler: record.name.clone(), keep }]
+pub(crate) fn forget_unless_deleting(record: &SchedulerRecord, keep: OperationId) -> [Change; 3] {
+    let [orphan_events, delete] = delete_scheduler::forget(record, keep);
+    [Change::UpdateScheduler(record.update()), orphan_events, delete]
 }
 
 /// The others make the place when they are adopted, or when the first room is started there.

@@ -7,7 +7,9 @@
 
 use async_trait::async_trait;
 use maestro_core::lock::{Holder, LockKind, Locks};
-use maestro_core::operation::{CancelRequest, HistoryEvent, Operation, OperationStatus, RollbackEnd};
+use maestro_core::operation::{
+    CancelRequest, HistoryEvent, Operation, OperationId, OperationStatus, RollbackEnd,
+};
 use maestro_core::rollout::{Refused, RolloutEvent, RolloutRecord, RolloutState};
 use maestro_core::scheduler::{SizeBaseline, Version};
 use maestro_core::text::count_of;
@@ -122,6 +124,11 @@ pub(crate) fn take_back(
     Ok((changes, history))
 }
 
+/// Deletes everything of the scheduler but the operation `keep`, and events that wait: what was accepted is still delivered.
+pub(super) fn forget(record: &SchedulerRecord, keep: OperationId) -> [Change; 2] {
+    [orphan_events(record), Change::DeleteScheduler { scheduler: record.name.clone(), keep }]
+}
+
 #[async_trait]
 impl Executor for DeleteScheduler {
     /// What is under way is asked to end first: it may hold the lock.
@@ -201,8 +208,7 @@ impl DeleteScheduler {
         }
         ports.table.remove_scheduler(scheduler).await?;
         let mut step = Step::done();
-        step.changes.push(orphan_events(&work.scheduler));
-        step.changes.push(Change::DeleteScheduler { scheduler: scheduler.clone(), keep: work.operation.id });
+        step.changes.extend(forget(&work.scheduler, work.operation.id));
         Ok(step)
     }
 }

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use futures_util::future::join;
 use maestro_core::event::{EventKind, Message, RpcCode};
+use maestro_core::operation::OperationStatus;
 use maestro_core::room::{PingStatus, RoomId};
 use maestro_core::scheduler::{Delivery, Forwarder, Recipe};
 use maestro_core::time::{Millis, after};
 use maestro_engine::ports::room_table::Ping;
 use maestro_engine::ports::store::EventQueue;
 use maestro_engine::{Parts, Settings};
-use maestro_simulation::{NodePlan, Reception, Taken, World};
+use maestro_simulation::{HostFaults, NodePlan, Reception, Taken, World};
 use serde_json::Map;
 use tokio::time::{Instant, sleep};
 
@@ -239,4 +240,36 @@ fn events_of_a_disabled_forwarder_die_when_their_time_is_over() {
         world.run_until("it is dead", MINUTE, is_dead).await;
         assert!(world.now() < next_at, "nobody waits for an attempt that is not made");
     });
+}
+
+/// Rooms of an earlier scheduler of that name may still run, and say that they end.
+#[test]
+fn what_waits_outlives_a_creation_that_is_canceled() {
+    for is_begun in [true, false] {
+        run(async {
+            let mut world = World::new(6);
+            let parts = if is_begun { Parts::ALL } else { Parts::NONE };
+            world.start_node(NodePlan { parts, ..NodePlan::PLAIN }).await.unwrap();
+            world.host().set_host_faults(HostFaults { available: false, ..HostFaults::default() });
+            world.receivers().set(MATCHMAKER, Reception::Down);
+            let recipe = Recipe { forwarders: vec![queued()], ..recipe(0) };
+            world.engine().create_scheduler(recipe, "ann").await.unwrap();
+            world.advance(Duration::from_secs(1)).await;
+            let kind = EventKind::Status(PingStatus::Terminating);
+            world.engine().forward_event(ARENA, "arena-old", kind, Map::new()).await.unwrap();
+            let creation = world.store().unfinished(&arena()).await.unwrap().remove(0);
+            let status = if is_begun { OperationStatus::InProgress } else { OperationStatus::Pending };
+            assert_eq!(creation.status, status);
+            world.engine().cancel_operation(ARENA, &creation.id.to_string(), "ann").await.unwrap();
+            world.host().set_host_faults(HostFaults::default());
+            let gone = async |world: &World| world.store().scheduler(&arena()).await.unwrap().is_none();
+            world.run_until("the scheduler to be gone", MINUTE, gone).await;
+            world.receivers().set(MATCHMAKER, Reception::Takes);
+            world.start_node(NodePlan::PLAIN).await.unwrap();
+            let is_heard = async |world: &World| {
+                heard(world, MATCHMAKER).get("arena-old").is_some_and(|said| said == &["terminating"])
+            };
+            world.run_until("it is delivered", 3 * MINUTE, is_heard).await;
+        });
+    }
 }
