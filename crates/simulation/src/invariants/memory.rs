@@ -53,11 +53,11 @@ pub(super) struct KnownOperation {
 pub(super) struct Sight {
     /// The table, latest reading last.
     pub(super) readings: VecDeque<Reading>,
-    /// What the scheduler's record was since this node last wrote as its owner.
+    /// What the scheduler's record was since this node last wrote in a step of its own.
     pub(super) records: Vec<SchedulerRecord>,
     /// Rooms that it tried to claim since it last read the table.
     pub(super) offered: BTreeSet<RoomId>,
-    /// Rooms whose end was written since this node last wrote as its owner, the beginning of a cycle aside.
+    /// Rooms whose end was written since this node last wrote in a step of its own, the beginning of a cycle aside.
     pub(super) ended: usize,
 }
 
@@ -152,8 +152,8 @@ impl Known {
         self.record = record;
     }
 
-    /// The owner has written: what it decides next, it decides on what is there from now on. Only a cycle that begins
-    /// decides on the look that it was begun for, which is from before.
+    /// The owner has written, in a step: what it decides next, it decides on what is there from now on. Only a cycle
+    /// that begins decides on the look that it was begun for, which is from before.
     pub(super) fn step_ended(&mut self, node: &str, transaction: &Transaction) {
         let begins_cycle = transaction.changes.iter().any(|change| self.begins_cycle(change));
         let record = self.record.clone();

@@ -115,7 +115,7 @@ impl Inspector {
         self.judge_events(&scheduler, transaction, store).await;
         self.note_all(caps::overstepped(&scheduler, transaction, store).await.unwrap_or_default());
         self.judge_plan(node, &scheduler, transaction, store).await;
-        if is_owners {
+        if is_owners && !work::is_beside_steps(transaction) {
             self.state.lock().known(&scheduler).step_ended(node, transaction);
         }
     }

@@ -81,6 +81,20 @@ pub(super) fn is_owners(transaction: &Transaction) -> bool {
         || transaction.changes.iter().any(of_steps)
 }
 
+/// What the owner writes at any time, also while a step decides on what it has read: how deliveries went, and that earlier
+/// cycles had nothing to do.
+pub(super) fn is_beside_steps(transaction: &Transaction) -> bool {
+    transaction.changes.iter().all(|change| {
+        matches!(
+            change,
+            Change::EventsDelivered { .. }
+                | Change::EventFailed { .. }
+                | Change::EventsDead { .. }
+                | Change::RecordNoAction(_)
+        )
+    })
+}
+
 impl Inspector {
     pub(super) async fn judge_owner(
         &self,

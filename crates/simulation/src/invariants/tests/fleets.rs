@@ -1,7 +1,6 @@
 //! How many rooms there are, and which of them go.
 
 use maestro_core::guards;
-use serde_json::json;
 
 use super::*;
 
@@ -103,15 +102,8 @@ fn autoscaling_takes_nobodys_room() {
 fn a_validation_room_is_not_counted() {
     let decides_on = |total: u32| {
         async move |scene: &Scene| {
-            scene.fleet(&[RoomStatus::Ready; 3]).await;
-            let purpose = Purpose::Validation;
-            let validation = NewRoomRecord { purpose, operation: operation_id(4), ..room(9) };
-            let cycle = operation(3, Definition::HealthController, Origin::Engine);
-            scene.work(vec![Change::IntendRoom(validation), Change::Enqueue(cycle)]).await;
-            scene.work(vec![fixtures::start(3)]).await;
-            let mut update = OperationUpdate::of(operation_id(3));
-            update.data = Some(json!({ "decision": { "total": total } }));
-            scene.work(vec![Change::UpdateOperation(update)]).await;
+            scene.cycle_beside_a_validation_room().await;
+            scene.count(total).await;
         }
     };
     check(decides_on(3), &[]);
@@ -123,6 +115,27 @@ fn a_validation_room_is_not_counted() {
         },
         &[Invariant::ValidationNotCounted],
     );
+}
+
+/// What the owner writes beside its steps is no new look at the fleet.
+#[test]
+fn a_room_that_ended_after_the_look_may_be_counted() {
+    let delivered =
+        || Change::EventsDelivered { scheduler: arena(), queue: QueueId(1), events: Vec::new(), at: at(0) };
+    let idle = || Change::RecordNoAction(fixtures::no_action(5, 0));
+    let decides_on = |total: u32, beside: Change| {
+        async move |scene: &Scene| {
+            scene.cycle_beside_a_validation_room().await;
+            let end = Change::EndRoom { scheduler: arena(), room: room_id(1), ended: fixtures::ended(0) };
+            scene.request(vec![end]).await;
+            scene.work(vec![beside]).await;
+            scene.count(total).await;
+        }
+    };
+    for beside in [delivered, idle] {
+        check(decides_on(3, beside()), &[]);
+        check(decides_on(4, beside()), &[Invariant::ValidationNotCounted]);
+    }
 }
 
 #[test]

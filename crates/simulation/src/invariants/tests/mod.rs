@@ -17,19 +17,21 @@ use maestro_core::operation::{
     Activity, Definition, DefinitionKind, OperationStatus, Origin, RemovalReason, RoomsToRemove, Token,
 };
 use maestro_core::room::{InstanceStatus, PingStatus, Purpose, Region, RoomId, RoomStatus};
-use maestro_core::scheduler::Version;
+use maestro_core::scheduler::{Recipe, Version};
 use maestro_core::time::Millis;
 use maestro_engine::ports::contract::fixtures::{self, arena, at, operation_id, room_id};
 use maestro_engine::ports::room_table::{Claim, RoomView};
 use maestro_engine::ports::store::{
-    Change, Guard, NewLock, NewOperation, NewRoomRecord, OperationStore, OperationUpdate, Store, Transaction,
+    Change, Guard, NewLock, NewOperation, NewRoomRecord, NewScheduler, OperationStore, OperationUpdate,
+    QueueId, Store, Transaction,
 };
+use serde_json::json;
 
 const NODE: &str = "one";
 /// The fleet size of the arena, which is not autoscaled.
 const SIZE: u32 = fixtures::FLEET_SIZE;
 
-/// The arena in a store of its own, owned by [`NODE`], and whoever watches it.
+/// The arena, which tells nobody of its rooms, in a store of its own, owned by [`NODE`], and whoever watches it.
 struct Scene {
     inspector: Inspector,
     store: MemoryStore,
@@ -54,7 +56,9 @@ impl Scene {
         let store = MemoryStore::new();
         let inspector = Inspector::new(Trace::begin(VirtualClock::begin()));
         let mut scene = Self { inspector, store, token: Token(0) };
-        scene.request(vec![Change::CreateScheduler(fixtures::new_scheduler(&arena()))]).await;
+        let recipe = Recipe { forwarders: Vec::new(), ..fixtures::recipe(&arena()) };
+        let new = NewScheduler { recipe: recipe.into(), ..fixtures::new_scheduler(&arena()) };
+        scene.request(vec![Change::CreateScheduler(new)]).await;
         scene.token = scene.own(NODE, 0).await;
         scene
     }
@@ -127,6 +131,23 @@ impl Scene {
             rooms_max,
         };
         self.inspector.claimed(NODE, &claim, &candidates[..rooms_max], at(seconds), &self.store).await;
+    }
+
+    /// A health cycle that has begun, in a fleet of three, while a room tries a version.
+    async fn cycle_beside_a_validation_room(&self) {
+        self.fleet(&[RoomStatus::Ready; 3]).await;
+        let purpose = Purpose::Validation;
+        let validation = NewRoomRecord { purpose, operation: operation_id(4), ..room(9) };
+        let cycle = operation(3, Definition::HealthController, Origin::Engine);
+        self.work(vec![Change::IntendRoom(validation), Change::Enqueue(cycle)]).await;
+        self.work(vec![fixtures::start(3)]).await;
+    }
+
+    /// That cycle decides, and says how many rooms it counted.
+    async fn count(&self, total: u32) {
+        let mut update = OperationUpdate::of(operation_id(3));
+        update.data = Some(json!({ "decision": { "total": total } }));
+        self.work(vec![Change::UpdateOperation(update)]).await;
     }
 
     async fn rest(&self, rooms: &[RoomOnHost]) {
