@@ -1,9 +1,12 @@
 //! Who waits for a room, in which order rooms come, and who waits in vain.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::Request;
+use maestro_engine::Parts;
+use maestro_simulation::MemoryStore;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
@@ -152,5 +155,51 @@ async fn who_hangs_up_leaves_no_room_held() {
         tokio::time::sleep(Duration::from_secs(20)).await;
         let held = world.get(&format!("{ALLOCATIONS}?state=held")).await;
         assert_eq!(allocations(&held), [] as [Value; 0], "at moment {moment}");
+    }
+}
+
+/// Without a room to spare, the ones that come later have to wait for what becomes of the first; with some, they claim rooms
+/// that nobody may get.
+#[tokio::test(start_paused = true)]
+async fn the_same_request_again_before_the_first_is_written_down() {
+    for spare in [0, 1, 2] {
+        let store = Arc::new(MemoryStore::new());
+        let mut world = World::standing_on(store.clone());
+        world.start(Parts::ALL).await;
+        world.post("/schedulers", &recipe("arena", 1 + spare)).await.ok();
+        world.settle("arena").await;
+        store.hold_back(Some("allocate"));
+        let request = json!({"requestId": "cup-final", "metadata": {"map": "lava"}});
+        let other = json!({"requestId": "cup-final", "metadata": {"map": "ice"}});
+        let writing = async {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            let written = allocations(&world.get(ALLOCATIONS).await);
+            store.hold_back(None);
+            (written, Instant::now())
+        };
+        let ((first, _), (again, again_at), (other, other_at), (written, written_at)) = tokio::join!(
+            ask_later(&world, 0, request.clone()),
+            ask_later(&world, 1, request),
+            ask_later(&world, 2, other),
+            writing
+        );
+        assert_eq!(written, [] as [Value; 0], "the commit is pending");
+        assert_eq!(
+            (first.status, again.status),
+            (200, 200),
+            "{spare} to spare: {} {}",
+            first.text,
+            again.text
+        );
+        assert_eq!(again.text, first.text, "{spare} to spare");
+        let message = other.json()["message"].as_str().unwrap().to_owned();
+        assert_eq!(other.status, 409, "{spare} to spare: {message}");
+        assert!(message.contains("cup-final") && message.contains("metadata"), "{message}");
+        assert!(again_at >= written_at && other_at >= written_at, "they waited for it");
+        // One allocation, and nothing stays claimed for the others.
+        assert_eq!(allocations(&world.get(ALLOCATIONS).await), allocations(&first));
+        if spare > 0 {
+            assert_eq!(ask(&world, json!({"count": spare})).await.status, 200, "{spare} to spare");
+        }
     }
 }

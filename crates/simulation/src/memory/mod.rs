@@ -28,21 +28,40 @@ use maestro_engine::ports::store::{
     UnreadableScheduler, UnreadableVersion, VersionRecord, Workforce,
 };
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use state::State;
 
 /// Every call is one critical section, never held across an await.
 #[derive(Debug, Default)]
-pub struct MemoryStore(Mutex<State>);
+pub struct MemoryStore {
+    state: Mutex<State>,
+    /// Transactions with this label wait until another one, or none, stands here.
+    held_back: watch::Sender<Option<&'static str>>,
+}
 
 impl MemoryStore {
     pub fn new() -> Self {
         Self::default()
     }
 
+    /// From now on, transactions with this label are on their way, and nothing of them is done; `None` lets them go on.
+    pub fn hold_back(&self, label: Option<&'static str>) {
+        self.held_back.send_replace(label);
+    }
+
+    async fn until_let_go(&self, transaction: &Transaction) {
+        let label = Some(transaction.label);
+        // Not without need: even a wait that is over at once may let other tasks run first.
+        if *self.held_back.borrow() == label {
+            // The sender is there as long as the store.
+            let _ = self.held_back.subscribe().wait_for(|held_back| *held_back != label).await;
+        }
+    }
+
     /// A write outside of a transaction, which cannot be refused half way.
     fn write<T>(&self, write: impl FnOnce(&mut State) -> T) -> T {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         let result = write(&mut state);
         state.keep();
         result
@@ -52,14 +71,18 @@ impl MemoryStore {
 #[async_trait]
 impl Store for MemoryStore {
     async fn commit(&self, transaction: Transaction) -> Result<(), StoreError> {
-        Ok(self.0.lock().commit(transaction)?)
+        self.until_let_go(&transaction).await;
+        Ok(self.state.lock().commit(transaction)?)
     }
 
     async fn commit_each(
         &self,
         transactions: Vec<Transaction>,
     ) -> Result<Vec<Result<(), Refusal>>, StoreError> {
-        let mut state = self.0.lock();
+        for transaction in &transactions {
+            self.until_let_go(transaction).await;
+        }
+        let mut state = self.state.lock();
         Ok(transactions.into_iter().map(|transaction| state.commit(transaction)).collect())
     }
 }
@@ -67,27 +90,27 @@ impl Store for MemoryStore {
 #[async_trait]
 impl SchedulerStore for MemoryStore {
     async fn scheduler(&self, name: &SchedulerName) -> Result<Option<SchedulerRecord>, StoreError> {
-        Ok(self.0.lock().scheduler(name))
+        Ok(self.state.lock().scheduler(name))
     }
 
     async fn scheduler_names(&self) -> Result<Vec<SchedulerName>, StoreError> {
-        Ok(self.0.lock().schedulers().into_iter().map(|record| record.name).collect())
+        Ok(self.state.lock().schedulers().into_iter().map(|record| record.name).collect())
     }
 
     /// All can be read: nothing is stored in a form that has to be.
     async fn all_schedulers(&self) -> Result<(Vec<SchedulerRecord>, Vec<UnreadableScheduler>), StoreError> {
-        Ok((self.0.lock().schedulers(), Vec::new()))
+        Ok((self.state.lock().schedulers(), Vec::new()))
     }
 
     async fn versions(
         &self,
         name: &SchedulerName,
     ) -> Result<(Vec<VersionRecord>, Vec<UnreadableVersion>), StoreError> {
-        Ok((self.0.lock().versions(name), Vec::new()))
+        Ok((self.state.lock().versions(name), Vec::new()))
     }
 
     async fn version_numbers(&self, name: &SchedulerName) -> Result<Vec<Version>, StoreError> {
-        Ok(self.0.lock().version_numbers(name))
+        Ok(self.state.lock().version_numbers(name))
     }
 
     async fn version(
@@ -95,7 +118,7 @@ impl SchedulerStore for MemoryStore {
         name: &SchedulerName,
         version: Version,
     ) -> Result<Option<VersionRecord>, StoreError> {
-        Ok(self.0.lock().versions.get(&(name.clone(), version)).cloned())
+        Ok(self.state.lock().versions.get(&(name.clone(), version)).cloned())
     }
 }
 
@@ -106,11 +129,11 @@ impl OperationStore for MemoryStore {
         scheduler: &SchedulerName,
         id: OperationId,
     ) -> Result<Option<Operation>, StoreError> {
-        Ok(self.0.lock().operation(scheduler, id))
+        Ok(self.state.lock().operation(scheduler, id))
     }
 
     async fn unfinished(&self, scheduler: &SchedulerName) -> Result<Vec<Operation>, StoreError> {
-        Ok(self.0.lock().unfinished(scheduler))
+        Ok(self.state.lock().unfinished(scheduler))
     }
 
     async fn version_operations(
@@ -118,7 +141,7 @@ impl OperationStore for MemoryStore {
         scheduler: &SchedulerName,
         operations_max: u32,
     ) -> Result<Vec<Operation>, StoreError> {
-        Ok(self.0.lock().version_operations(scheduler, operations_max))
+        Ok(self.state.lock().version_operations(scheduler, operations_max))
     }
 
     async fn operations(
@@ -127,11 +150,11 @@ impl OperationStore for MemoryStore {
         stage: Stage,
         page: PageRequest,
     ) -> Result<OperationPage, StoreError> {
-        Ok(self.0.lock().page(scheduler, stage, page))
+        Ok(self.state.lock().page(scheduler, stage, page))
     }
 
     async fn schedulers_in_hand(&self) -> Result<u32, StoreError> {
-        Ok(self.0.lock().schedulers_in_hand())
+        Ok(self.state.lock().schedulers_in_hand())
     }
 
     async fn has_operations_to_forget(
@@ -140,7 +163,7 @@ impl OperationStore for MemoryStore {
         ended_before: Timestamp,
         no_action_before: Timestamp,
     ) -> Result<bool, StoreError> {
-        Ok(self.0.lock().has_operations_to_forget(scheduler, ended_before, no_action_before))
+        Ok(self.state.lock().has_operations_to_forget(scheduler, ended_before, no_action_before))
     }
 
     async fn own_all(
@@ -164,7 +187,7 @@ impl OperationStore for MemoryStore {
     }
 
     async fn workers(&self) -> Result<Workforce, StoreError> {
-        Ok(self.0.lock().workforce())
+        Ok(self.state.lock().workforce())
     }
 
     async fn retire(&self, worker: &str) -> Result<(), StoreError> {
@@ -178,18 +201,18 @@ impl OperationStore for MemoryStore {
     }
 
     async fn locks(&self, scheduler: &SchedulerName) -> Result<Locks, StoreError> {
-        Ok(self.0.lock().locks(scheduler))
+        Ok(self.state.lock().locks(scheduler))
     }
 }
 
 #[async_trait]
 impl RoomRegistry for MemoryStore {
     async fn room(&self, scheduler: &SchedulerName, id: &RoomId) -> Result<Option<RoomRecord>, StoreError> {
-        Ok(self.0.lock().room(scheduler, id))
+        Ok(self.state.lock().room(scheduler, id))
     }
 
     async fn live_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomRecord>, StoreError> {
-        Ok(self.0.lock().live_rooms(scheduler))
+        Ok(self.state.lock().live_rooms(scheduler))
     }
 
     async fn leaving_rooms(
@@ -197,15 +220,15 @@ impl RoomRegistry for MemoryStore {
         scheduler: &SchedulerName,
         operation: OperationId,
     ) -> Result<Vec<RoomRecord>, StoreError> {
-        Ok(self.0.lock().leaving_rooms(scheduler, operation))
+        Ok(self.state.lock().leaving_rooms(scheduler, operation))
     }
 
     async fn room_counts(&self, scheduler: &SchedulerName) -> Result<Vec<RoomCount>, StoreError> {
-        Ok(self.0.lock().room_counts(scheduler))
+        Ok(self.state.lock().room_counts(scheduler))
     }
 
     async fn all_live_rooms(&self) -> Result<Vec<RoomRecord>, StoreError> {
-        Ok(self.0.lock().all_live_rooms())
+        Ok(self.state.lock().all_live_rooms())
     }
 
     async fn rooms_made_by(
@@ -213,7 +236,7 @@ impl RoomRegistry for MemoryStore {
         scheduler: &SchedulerName,
         operation: OperationId,
     ) -> Result<Vec<RoomRecord>, StoreError> {
-        Ok(self.0.lock().rooms_made_by(scheduler, operation))
+        Ok(self.state.lock().rooms_made_by(scheduler, operation))
     }
 
     async fn ended_rooms(
@@ -221,7 +244,7 @@ impl RoomRegistry for MemoryStore {
         scheduler: &SchedulerName,
         rooms_max: usize,
     ) -> Result<Vec<RoomRecord>, StoreError> {
-        Ok(self.0.lock().ended_rooms(scheduler, rooms_max))
+        Ok(self.state.lock().ended_rooms(scheduler, rooms_max))
     }
 
     async fn rooms_ended_before(
@@ -231,11 +254,11 @@ impl RoomRegistry for MemoryStore {
         after: Option<&EndedRoom>,
         rooms_max: usize,
     ) -> Result<Vec<EndedRoom>, StoreError> {
-        Ok(self.0.lock().rooms_ended_before(scheduler, before, after, rooms_max))
+        Ok(self.state.lock().rooms_ended_before(scheduler, before, after, rooms_max))
     }
 
     async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>, StoreError> {
-        Ok(self.0.lock().ports_in_use(region))
+        Ok(self.state.lock().ports_in_use(region))
     }
 }
 
@@ -246,7 +269,7 @@ impl AllocationStore for MemoryStore {
         scheduler: &SchedulerName,
         id: AllocationId,
     ) -> Result<Option<AllocationRecord>, StoreError> {
-        Ok(self.0.lock().allocation(scheduler, id))
+        Ok(self.state.lock().allocation(scheduler, id))
     }
 
     async fn allocations_of_request(
@@ -254,11 +277,11 @@ impl AllocationStore for MemoryStore {
         scheduler: &SchedulerName,
         request: &str,
     ) -> Result<Vec<AllocationRecord>, StoreError> {
-        Ok(self.0.lock().allocations_of_request(scheduler, request))
+        Ok(self.state.lock().allocations_of_request(scheduler, request))
     }
 
     async fn allocations_to_forget(&self, forget: &ForgetAllocations) -> Result<u32, StoreError> {
-        let found = self.0.lock().allocations_to_forget(forget).len();
+        let found = self.state.lock().allocations_to_forget(forget).len();
         Ok(u32::try_from(found).unwrap_or(u32::MAX))
     }
 
@@ -266,7 +289,7 @@ impl AllocationStore for MemoryStore {
         &self,
         scheduler: Option<&SchedulerName>,
     ) -> Result<Vec<AllocationRecord>, StoreError> {
-        Ok(self.0.lock().open_allocations(scheduler))
+        Ok(self.state.lock().open_allocations(scheduler))
     }
 
     async fn allocations(
@@ -274,21 +297,21 @@ impl AllocationStore for MemoryStore {
         scheduler: &SchedulerName,
         page: AllocationPageRequest,
     ) -> Result<AllocationPage, StoreError> {
-        Ok(self.0.lock().allocation_page(scheduler, &page))
+        Ok(self.state.lock().allocation_page(scheduler, &page))
     }
 }
 
 #[async_trait]
 impl RegionStore for MemoryStore {
     async fn regions(&self) -> Result<Vec<RegionRecord>, StoreError> {
-        Ok(self.0.lock().regions())
+        Ok(self.state.lock().regions())
     }
 }
 
 #[async_trait]
 impl Outbox for MemoryStore {
     async fn event_queues(&self, scheduler: &SchedulerName) -> Result<Vec<EventQueue>, StoreError> {
-        Ok(self.0.lock().event_queues(scheduler))
+        Ok(self.state.lock().event_queues(scheduler))
     }
 
     async fn due_events(
@@ -298,7 +321,7 @@ impl Outbox for MemoryStore {
         rooms_max: usize,
         events_max: usize,
     ) -> Result<Vec<QueuedEvent>, StoreError> {
-        Ok(self.0.lock().due_events(queue, now, rooms_max, events_max))
+        Ok(self.state.lock().due_events(queue, now, rooms_max, events_max))
     }
 
     async fn events(
@@ -307,11 +330,11 @@ impl Outbox for MemoryStore {
         only: &EventFilter,
         page: EventPageRequest,
     ) -> Result<EventPage, StoreError> {
-        Ok(self.0.lock().events(scheduler, only, page))
+        Ok(self.state.lock().events(scheduler, only, page))
     }
 
     async fn has_orphaned_queues(&self) -> Result<bool, StoreError> {
-        Ok(self.0.lock().has_orphaned_queues())
+        Ok(self.state.lock().has_orphaned_queues())
     }
 
     async fn own_orphaned_queues(
