@@ -34,15 +34,15 @@ use crate::support::{World, recipe};
 /// Only ever waited out by a test that fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-struct Server {
-    world: World,
-    address: SocketAddr,
-    stop: oneshot::Sender<()>,
-    serving: JoinHandle<()>,
+pub(crate) struct Server {
+    pub(crate) world: World,
+    pub(crate) address: SocketAddr,
+    pub(crate) stop: oneshot::Sender<()>,
+    pub(crate) serving: JoinHandle<()>,
 }
 
 impl Server {
-    async fn start(limits: ConnectionLimits) -> Self {
+    pub(crate) async fn start(limits: ConnectionLimits) -> Self {
         let world = World::standing();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -54,12 +54,12 @@ impl Server {
         Self { world, address, stop, serving }
     }
 
-    async fn channel(&self) -> Channel {
+    pub(crate) async fn channel(&self) -> Channel {
         let endpoint = Endpoint::from_shared(format!("http://{}", self.address)).unwrap();
         within_patience("a connection", endpoint.connect()).await.unwrap()
     }
 
-    async fn end(self) {
+    pub(crate) async fn end(self) {
         // A client that is gone does not matter.
         let _ = self.stop.send(());
         within_patience("the end", self.serving).await.unwrap();
@@ -67,11 +67,11 @@ impl Server {
 }
 
 /// With the limit of the management API.
-fn limits() -> ConnectionLimits {
+pub(crate) fn limits() -> ConnectionLimits {
     ConnectionLimits { body_max_bytes: 1024 * 1024, ..ConnectionLimits::default() }
 }
 
-async fn within_patience<T>(what: &str, work: impl Future<Output = T>) -> T {
+pub(crate) async fn within_patience<T>(what: &str, work: impl Future<Output = T>) -> T {
     let done = tokio::time::timeout(PATIENCE, work).await;
     done.unwrap_or_else(|_| panic!("in vain: {what}"))
 }

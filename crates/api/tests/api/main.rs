@@ -13,6 +13,7 @@ mod management;
 mod metrics;
 mod named_rooms;
 mod one_number;
+mod open_streams;
 mod operations;
 mod panic;
 mod policies;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::http::{HeaderMap, Request, StatusCode, Version};
+use axum::http::{HeaderMap, Request, Response, StatusCode, Version};
 use http_body_util::BodyExt;
 use maestro_core::stream::{Happened, StreamEvent};
 use maestro_proto::rpc::Method;
@@ -22,7 +22,7 @@ use crate::support::{World, recipe};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A stream as a client reads it.
-struct Reader {
+pub(crate) struct Reader {
     body: Body,
     text: String,
     /// What a browser would send when it connects again.
@@ -35,7 +35,10 @@ impl Reader {
         if let Some(last_id) = last_id {
             request = request.header("last-event-id", last_id);
         }
-        let response = router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        Self::of(router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap())
+    }
+
+    pub(crate) fn of(response: Response<Body>) -> Self {
         assert_eq!(response.status(), 200);
         let header = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
         assert_eq!([header("content-type"), header("cache-control")], ["text/event-stream", "no-store"]);
@@ -43,7 +46,7 @@ impl Reader {
     }
 
     /// The next block of lines; `None`: the stream has ended.
-    async fn block(&mut self) -> Option<String> {
+    pub(crate) async fn block(&mut self) -> Option<String> {
         loop {
             if let Some((block, rest)) = self.text.split_once("\n\n") {
                 let (block, rest) = (block.to_owned(), rest.to_owned());
@@ -56,7 +59,7 @@ impl Reader {
     }
 
     /// The next event, past what only keeps the connection alive.
-    async fn event(&mut self) -> Option<Value> {
+    pub(crate) async fn event(&mut self) -> Option<Value> {
         loop {
             let block = self.block().await?;
             let line = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
@@ -71,7 +74,7 @@ impl Reader {
         }
     }
 
-    async fn next(&mut self) -> Value {
+    pub(crate) async fn next(&mut self) -> Value {
         self.event().await.expect("the stream goes on")
     }
 
@@ -111,13 +114,13 @@ fn room_became(before: &str, status: &str) -> (String, Value) {
 }
 
 /// A recent event that means nothing.
-fn event(world: &World, region: &str) -> StreamEvent {
+pub(crate) fn event(world: &World, region: &str) -> StreamEvent {
     let region = maestro_core::region::Region(region.into());
     let what = Happened::RegionReached { region, reachable: true, why: "".into() };
     StreamEvent { at: world.now(), scheduler: None, what }
 }
 
-async fn append(world: &World, events: Vec<StreamEvent>, after_loss: bool) {
+pub(crate) async fn append(world: &World, events: Vec<StreamEvent>, after_loss: bool) {
     world.engine.ports().table.append(events, after_loss).await.unwrap();
 }
 
