@@ -90,10 +90,18 @@ pub(crate) struct Connection {
     phase: AtomicU8,
     /// Since when, in milliseconds since the listener was opened.
     since_ms: AtomicU64,
-    /// Requests of HTTP/2 that are worked on, or whose answers last.
-    streams: Mutex<u32>,
+    streams: Mutex<Streams>,
     /// Notified once, when the connection must be closed.
     cut: Notify,
+}
+
+/// The requests of HTTP/2 of one connection.
+#[derive(Debug, Default)]
+struct Streams {
+    /// That are worked on, or whose answers last.
+    open: u32,
+    /// Of them, those whose answers last.
+    lasting: u32,
 }
 
 /// What became of a new connection.
@@ -208,14 +216,16 @@ impl Connections {
     pub(crate) fn begin_stream(&self, connection: &Connection, now: Duration) {
         // Kept while the phase changes, so that the last to end does not overtake the first to begin.
         let mut streams = connection.streams.lock();
-        *streams += 1;
+        streams.open += 1;
         self.work(connection, now);
     }
 
-    pub(crate) fn end_stream(&self, connection: &Connection, now: Duration) {
+    /// `lasted`: its answer did.
+    pub(crate) fn end_stream(&self, connection: &Connection, lasted: bool, now: Duration) {
         let mut streams = connection.streams.lock();
-        *streams = streams.saturating_sub(1);
-        if *streams == 0 {
+        streams.open = streams.open.saturating_sub(1);
+        streams.lasting = streams.lasting.saturating_sub(u32::from(lasted));
+        if streams.open == 0 {
             self.rest(connection, now);
         }
     }
@@ -234,7 +244,7 @@ impl Open {
             address,
             phase: AtomicU8::new(Phase::Opening as u8),
             since_ms: AtomicU64::new(millis(now)),
-            streams: Mutex::new(0),
+            streams: Mutex::default(),
             cut: Notify::new(),
         });
         self.by_id.insert(connection.id, Arc::clone(&connection));
@@ -313,6 +323,22 @@ impl Connection {
 
     pub(crate) fn is_streaming(&self) -> bool {
         self.phase.load(Ordering::Relaxed) == Phase::Streaming as u8
+    }
+
+    /// The answer to one of its requests of HTTP/2 is going to last.
+    pub(crate) fn begin_lasting(&self) {
+        self.streams.lock().lasting += 1;
+    }
+
+    /// Whether answers to requests of HTTP/2 last.
+    pub(crate) fn has_lasting(&self) -> bool {
+        self.streams.lock().lasting > 0
+    }
+
+    /// Whether no request of HTTP/2 is worked on, except those whose answers last.
+    pub(crate) fn all_last(&self) -> bool {
+        let streams = self.streams.lock();
+        streams.open == streams.lasting
     }
 
     fn enter(&self, phase: Phase, now: Duration) -> Phase {

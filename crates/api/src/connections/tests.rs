@@ -145,12 +145,29 @@ fn a_connection_is_idle_when_its_last_stream_has_ended() {
     let connection = open(&connections, LOCAL, 0);
     connections.begin_stream(&connection, at(1));
     connections.begin_stream(&connection, at(2));
-    connections.end_stream(&connection, at(3));
+    connections.end_stream(&connection, false, at(3));
     assert_eq!(connections.cut_overdue(at(1_000)), 0);
-    connections.end_stream(&connection, at(1_000));
+    connections.end_stream(&connection, false, at(1_000));
     assert_eq!(connections.cut_overdue(at(1_119)), 0);
     assert_eq!(connections.cut_overdue(at(1_120)), 1);
     assert!(is_cut(&connection));
+}
+
+#[test]
+fn what_lasts_is_told_from_what_is_worked_on() {
+    let connections = Connections::new(LIMITS);
+    let connection = open(&connections, LOCAL, 0);
+    let told = || (connection.has_lasting(), connection.all_last());
+    assert_eq!(told(), (false, true));
+    connections.begin_stream(&connection, at(1));
+    connections.begin_stream(&connection, at(2));
+    assert_eq!(told(), (false, false));
+    connection.begin_lasting();
+    assert_eq!(told(), (true, false));
+    connections.end_stream(&connection, false, at(3));
+    assert_eq!(told(), (true, true));
+    connections.end_stream(&connection, true, at(4));
+    assert_eq!(told(), (false, true));
 }
 
 #[test]

@@ -46,7 +46,8 @@ const CONNECTION_WINDOW_BYTES: u32 = 256 * 1024;
 const SIGN_OF_LIFE_EVERY: Duration = Duration::from_secs(30);
 const SIGN_OF_LIFE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long a client that has to go may take to notice: a request that it is just sending is then sent elsewhere.
+/// How long a client that has to go may take to notice, or for the end of an answer that lasts: a request that it is just
+/// sending is then sent elsewhere.
 const FAREWELL: Duration = Duration::from_millis(250);
 
 pub(super) async fn serve(
@@ -77,16 +78,31 @@ pub(super) async fn serve(
         ended = &mut serving => return ended,
         () = open.connection.cut() => {}
         _ = stopping.changed() => {
+            let has_lasting = open.connection.has_lasting();
             serving.future().as_mut().graceful_shutdown();
             tokio::select! {
                 biased;
                 ended = &mut serving => return ended,
                 () = open.connection.cut() => {}
+                () = nothing_to_wait_for(&open.connection), if has_lasting => return Ok(()),
             }
         }
     }
     serving.future().as_mut().graceful_shutdown();
     tokio::time::timeout(FAREWELL, serving).await.unwrap_or(Ok(()))
+}
+
+/// Returns when the client has had time for the end of all answers that last, and for the last answer of another kind. Who
+/// does not read does not take an end either.
+async fn nothing_to_wait_for(connection: &Connection) {
+    let mut is_over = false;
+    loop {
+        tokio::time::sleep(FAREWELL).await;
+        let was_over = std::mem::replace(&mut is_over, connection.all_last());
+        if was_over && is_over {
+            return;
+        }
+    }
 }
 
 /// What one request needs, which outlives neither its connection nor its server.
@@ -102,9 +118,10 @@ impl Asked {
     async fn answer(mut self, request: Request<Incoming>) -> Result<Response, Infallible> {
         let (mut request, answering) = self.receive(request).await;
         request.extensions_mut().insert(Stopping(self.stopping));
-        let at_work = AtWork::begin(self.shared, self.connection);
+        let mut at_work = AtWork::begin(self.shared, self.connection);
         let Ok(mut response) = self.router.call(request).await;
         if response.extensions_mut().remove::<Lasting>().is_some() {
+            at_work.begin_lasting();
             return Ok(keeping(response, (at_work, answering)));
         }
         Ok(response)
@@ -133,18 +150,24 @@ impl Asked {
 struct AtWork {
     shared: Arc<Shared>,
     connection: Arc<Connection>,
+    lasts: bool,
 }
 
 impl AtWork {
     fn begin(shared: Arc<Shared>, connection: Arc<Connection>) -> Self {
         shared.connections.begin_stream(&connection, shared.now());
-        Self { shared, connection }
+        Self { shared, connection, lasts: false }
+    }
+
+    fn begin_lasting(&mut self) {
+        self.lasts = true;
+        self.connection.begin_lasting();
     }
 }
 
 impl Drop for AtWork {
     fn drop(&mut self) {
-        self.shared.connections.end_stream(&self.connection, self.shared.now());
+        self.shared.connections.end_stream(&self.connection, self.lasts, self.shared.now());
     }
 }
 

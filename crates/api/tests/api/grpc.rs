@@ -76,7 +76,7 @@ pub(crate) async fn within_patience<T>(what: &str, work: impl Future<Output = T>
     done.unwrap_or_else(|_| panic!("in vain: {what}"))
 }
 
-async fn call<M>(
+pub(crate) async fn call<M>(
     channel: &Channel,
     _: M,
     request: impl IntoRequest<M::Request>,

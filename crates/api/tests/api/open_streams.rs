@@ -12,18 +12,21 @@ use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::stream::{Happened, StreamEvent};
+use maestro_engine::Parts;
 use maestro_proto::rpc::Method;
+use maestro_proto::v1::allocations_service::CreateAllocations;
 use maestro_proto::v1::events::Watch;
-use maestro_proto::v1::{self, WatchEventsRequest};
+use maestro_proto::v1::{self, CreateAllocationsRequest, WatchEventsRequest};
 use maestro_testkit::eventually;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 use tonic::client::Grpc;
 use tonic::transport::Channel;
 use tonic::{Code, IntoRequest, Status, Streaming};
 use tonic_prost::ProstCodec;
 
-use crate::grpc::{Server, limits, within_patience};
+use crate::grpc::{Server, call, limits, within_patience};
 use crate::stream::{Reader, append, event};
 use crate::support::{World, recipe};
 
@@ -37,7 +40,10 @@ const WINDOW_BYTES: u32 = 64 * 1024;
 const IN_FLIGHT: &str = "http_requests_inflight{";
 
 /// A connection that begins with HTTP/2, as between services.
-struct Connection(SendRequest<Empty<Bytes>>);
+struct Connection {
+    sender: SendRequest<Empty<Bytes>>,
+    serving: JoinHandle<()>,
+}
 
 impl Connection {
     /// No stream takes from the windows of the others.
@@ -49,13 +55,14 @@ impl Connection {
             .handshake(stream)
             .await
             .unwrap();
-        tokio::spawn(connection);
-        Self(sender)
+        // However it ends.
+        let serving = tokio::spawn(async { drop(connection.await) });
+        Self { sender, serving }
     }
 
     async fn get(&self, address: SocketAddr, query: &str) -> Response<Body> {
         let request = Request::get(format!("http://{address}/events{query}")).body(Empty::new()).unwrap();
-        let mut sender = self.0.clone();
+        let mut sender = self.sender.clone();
         within_patience("a place for a request", sender.ready()).await.unwrap();
         let response = within_patience("an answer", sender.send_request(request)).await.unwrap();
         response.map(Body::new)
@@ -123,6 +130,55 @@ async fn a_watch_over_grpc_ends_with_the_server() {
     within_patience("the end", serving).await.unwrap();
     let refused = watch(&channel, "").await.unwrap_err();
     assert_eq!(refused.code(), Code::Unavailable, "{refused}");
+}
+
+/// Streams of both kinds whose windows are full, each on a connection of its own.
+async fn never_read(
+    world: &World,
+    address: SocketAddr,
+) -> (Connection, Response<Body>, Channel, Streaming<v1::StreamEvent>) {
+    let connection = Connection::open(address).await;
+    let sent_events = connection.get(address, "").await;
+    let channel = Channel::from_shared(format!("http://{address}")).unwrap();
+    let channel = within_patience("a connection", channel.connect()).await.unwrap();
+    let watched = watch(&channel, "").await.unwrap();
+    let mut reader = Connection::open(address).await.watch(address, "").await;
+    assert_eq!(reader.next().await["type"], "reset");
+    for number in 0..4 {
+        // Somebody else has read more than the windows hold.
+        append(world, vec![large_event(world, number)], false).await;
+        assert_eq!(reader.next().await["type"], "region");
+    }
+    (connection, sent_events, channel, watched)
+}
+
+/// Who takes nothing of a stream does not take its end either.
+#[tokio::test]
+async fn the_end_does_not_wait_for_those_who_do_not_read() {
+    let Server { world, address, stop, serving } = Server::start(limits()).await;
+    let never_read = never_read(&world, address).await;
+    stop.send(()).unwrap();
+    within_patience("the end", serving).await.unwrap();
+    drop(never_read);
+}
+
+#[tokio::test]
+async fn the_end_waits_for_a_call_beside_a_stream_that_nobody_reads() {
+    let Server { mut world, address, stop, serving } = Server::start(limits()).await;
+    let (connection, sent_events, channel, watched) = never_read(&world, address).await;
+    // Nobody is there yet who could answer it.
+    let request =
+        CreateAllocationsRequest { scheduler_name: "nowhere".into(), ..CreateAllocationsRequest::default() };
+    let calling = tokio::spawn(async move { call(&channel, CreateAllocations, request).await });
+    let is_there = |line: &String| line.contains("CreateAllocations") && line.ends_with(" 1");
+    eventually("the call", async || world.api_metrics(IN_FLIGHT).iter().any(is_there)).await;
+    stop.send(()).unwrap();
+    within_patience("the end of the other connection", connection.serving).await.unwrap();
+    world.start(Parts::ALL).await;
+    let refused = within_patience("an answer", calling).await.unwrap().unwrap_err();
+    assert_eq!((refused.code(), refused.message()), (Code::NotFound, "scheduler nowhere not found"));
+    within_patience("the end", serving).await.unwrap();
+    drop((sent_events, watched));
 }
 
 async fn open_all(address: SocketAddr, query: &str) -> Vec<(Connection, Vec<Reader>)> {
