@@ -160,8 +160,9 @@ impl State {
         cause: String,
         at: Timestamp,
     ) {
-        if self.end_allocation(scheduler.clone(), id, AllocationState::Lost, cause, at).is_err() {
-            return;
+        match self.end_allocation(scheduler.clone(), id, AllocationState::Lost, cause, at) {
+            Ok(()) | Err(Refusal::AllocationOver { is: AllocationState::Lost, .. }) => {}
+            Err(_) => return,
         }
         let request =
             self.allocations.change(&(scheduler.clone(), id), |row| Arc::make_mut(row).request.take());

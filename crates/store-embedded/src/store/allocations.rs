@@ -127,8 +127,16 @@ pub(super) fn withdraw(
     let parameters = (scheduler.as_str(), id.as_bytes(), lost, cause, from_time(at));
     match find::<String>(connection, sql, parameters)? {
         Some(room) => free_slot(connection, &room),
-        None => Ok(()),
+        None => detach_lost(connection, scheduler, id),
     }
+}
+
+/// From its request. It ended with its room, before anybody was told of it.
+fn detach_lost(connection: &Connection, scheduler: &SchedulerName, id: AllocationId) -> Result {
+    let sql = "UPDATE allocations SET request_id = NULL, request_index = NULL, request_digest = NULL
+         WHERE scheduler = ?1 AND id = ?2 AND state = ?3";
+    let lost = AllocationState::Lost.as_str();
+    execute(connection, sql, (scheduler.as_str(), id.as_bytes(), lost))
 }
 
 fn free_slot(connection: &Connection, room: &str) -> Result {

@@ -44,6 +44,7 @@ where
             ending::what_is_not_there_cannot_end,
             ending::an_end_frees_the_slot_but_not_the_number,
             ending::a_withdrawn_allocation_gives_its_request_back,
+            ending::a_lost_allocation_gives_its_request_back_when_it_is_withdrawn,
             ending::what_is_over_or_not_there_is_not_withdrawn,
             ending::a_spent_number_gives_no_room,
             ending::a_number_whose_row_is_there_cannot_be_spent,

@@ -224,7 +224,8 @@ pub enum Change {
         at: Timestamp,
     },
     /// Ends an open allocation as lost that no caller was told of, and detaches it from its request, so that the same request
-    /// can be answered with another room. Nothing happens if it is over or not there.
+    /// can be answered with another room. One that was lost meanwhile, with its room, is detached too. Nothing happens if it
+    /// is over otherwise, or not there.
     WithdrawAllocation { scheduler: SchedulerName, allocation: AllocationId, cause: String, at: Timestamp },
     /// Spends the number of a claim whose row was never written, so that it cannot be written any more. Nothing happens if
     /// the number is spent already or the room does not exist. Refused with [`Refusal::AllocationExists`] if the row is there.

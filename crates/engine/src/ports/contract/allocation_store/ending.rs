@@ -4,7 +4,7 @@ use maestro_core::allocation::AllocationState::{Begun, Expired, Lost, Returned};
 use maestro_core::allocation::ClaimNumber;
 
 use crate::ports::Store;
-use crate::ports::store::{AllocationRecord, Change, NewAllocation, Refusal};
+use crate::ports::store::{AllocationRecord, Change, ClaimedSince, NewAllocation, Refusal};
 
 use super::super::fixtures::*;
 use super::{claims, rooms};
@@ -89,12 +89,34 @@ pub(super) async fn a_withdrawn_allocation_gives_its_request_back(store: &dyn St
     accept(store, vec![Change::Allocate(part(2, 2, 0))]).await;
 }
 
-pub(super) async fn what_is_over_or_not_there_is_not_withdrawn(store: &dyn Store) {
-    rooms(store, 1).await;
-    let new = NewAllocation { request: request("match", 0), ..new_allocation(1, 1, 1) };
-    accept(store, vec![Change::Allocate(new), end_allocation(1, Begun, 19)]).await;
-    let before = everything(store).await;
+/// Its room ended, or was taken away, before anybody was told of it.
+pub(super) async fn a_lost_allocation_gives_its_request_back_when_it_is_withdrawn(store: &dyn Store) {
+    rooms(store, 4).await;
+    let part =
+        |id, room, index| NewAllocation { request: request("match", index), ..new_allocation(id, room, 1) };
+    accept(store, vec![Change::Allocate(part(1, 1, 0)), Change::Allocate(part(2, 2, 1))]).await;
+    let taken = ClaimedSince { number: ClaimNumber(1), takes_held: true };
+    accept(store, vec![end_room(1, 19), intend_stop_unless(2, 1, taken)]).await;
+    let before = [allocation(store, 1).await, allocation(store, 2).await];
     accept(store, vec![withdraw(1, 20), withdraw(2, 20)]).await;
+    for (number, before) in (1..).zip(before) {
+        assert_eq!(before.state, Lost);
+        assert_eq!(allocation(store, number).await, AllocationRecord { request: None, ..before });
+    }
+    assert_eq!(claims(store, 2).await, (1, 0));
+    assert_eq!(store.allocations_of_request(&arena(), "match").await.unwrap(), []);
+    accept(store, vec![Change::Allocate(part(3, 3, 0)), Change::Allocate(part(4, 4, 1))]).await;
+}
+
+pub(super) async fn what_is_over_or_not_there_is_not_withdrawn(store: &dyn Store) {
+    rooms(store, 3).await;
+    for (number, state) in (1..).zip([Begun, Returned, Expired]) {
+        let new =
+            NewAllocation { request: request("match", number), ..new_allocation(number.into(), number, 1) };
+        accept(store, vec![Change::Allocate(new), end_allocation(number.into(), state, 19)]).await;
+    }
+    let before = everything(store).await;
+    accept(store, (1..=4).map(|number| withdraw(number, 20)).collect()).await;
     assert_eq!(everything(store).await, before);
 }
 
