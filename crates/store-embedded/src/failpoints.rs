@@ -5,6 +5,7 @@
 //! - `kill:N:before`, `kill:N:after`: the process ends by SIGKILL at the N-th write, before or after its commit.
 //! - `full:N`: the N-th write fails as on a full disk.
 //! - `panic:N`: the thread that writes panics at the N-th write.
+//! - `hold:N:FILE`: the N-th write is done, and its answer is held back until FILE is there. Other writes go on meanwhile.
 //! - `log:FILE`: appends a line `N label` per write, so that a test can see which writes there are.
 //!
 //! Writes are counted from 1 in the order in which the store takes them up. Renewals come by the clock and would
@@ -15,11 +16,15 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use rusqlite::ffi;
 
 /// The name of the write that is not counted.
 pub(crate) const RENEW: &str = "renew";
+
+/// How often to look for the file that an answer is held back for.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// What should fail. The default is nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,12 +41,14 @@ enum Target {
     Next(String),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Effect {
     KillBefore,
     KillAfter,
     Full,
     Panic,
+    /// Until this file is there.
+    Hold(PathBuf),
 }
 
 impl Failpoints {
@@ -57,8 +64,8 @@ impl FromStr for Failpoints {
         for point in text.split(',').filter(|point| !point.is_empty()) {
             let wrong = || {
                 format!(
-                    "{point:?} is not a failpoint: write kill:N:before, kill:N:after, full:N, panic:N or log:FILE, \
-                     with a number of a write, renew or =LABEL for N"
+                    "{point:?} is not a failpoint: write kill:N:before, kill:N:after, full:N, panic:N, \
+                     hold:N:FILE or log:FILE, with a number of a write, renew or =LABEL for N"
                 )
             };
             let (kind, rest) = point.split_once(':').ok_or_else(wrong)?;
@@ -69,6 +76,7 @@ impl FromStr for Failpoints {
                 }
                 ("full", None) => (rest, Effect::Full),
                 ("panic", None) => (rest, Effect::Panic),
+                ("hold", Some((target, file))) if !file.is_empty() => (target, Effect::Hold(file.into())),
                 ("kill", Some((target, "before"))) => (target, Effect::KillBefore),
                 ("kill", Some((target, "after"))) => (target, Effect::KillAfter),
                 _ => return Err(wrong()),
@@ -136,6 +144,21 @@ impl Armed {
         }
     }
 
+    /// Gives the answers to the writes of the group at hand, however it ended.
+    pub(crate) fn answer(&self, answer: impl FnOnce() + Send + 'static) {
+        let held_back = self.hit.iter().find_map(|effect| match effect {
+            Effect::Hold(file) => Some(file.clone()),
+            Effect::KillBefore | Effect::KillAfter | Effect::Full | Effect::Panic => None,
+        });
+        let Some(file) = held_back else { return answer() };
+        std::thread::spawn(move || {
+            while !file.exists() {
+                std::thread::sleep(LOOK_EVERY);
+            }
+            answer();
+        });
+    }
+
     /// The group is over, however it ended.
     pub(crate) fn end_group(&mut self) {
         self.hit.clear();
@@ -167,12 +190,14 @@ mod tests {
 
     #[test]
     fn points_are_read() {
-        let points: Failpoints = "log:/tmp/a:b,kill:7:after,kill:renew:before,full:3".parse().unwrap();
+        let points: Failpoints =
+            "log:/tmp/a:b,kill:7:after,kill:renew:before,full:3,hold:=end:/tmp/c:d".parse().unwrap();
         let expected = Failpoints {
             points: vec![
                 (Target::Write(7), Effect::KillAfter),
                 (Target::Next(RENEW.to_owned()), Effect::KillBefore),
                 (Target::Write(3), Effect::Full),
+                (Target::Next("end".to_owned()), Effect::Hold("/tmp/c:d".into())),
             ],
             log: Some("/tmp/a:b".into()),
         };
@@ -182,7 +207,18 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for text in ["kill", "kill:1", "kill:0:before", "kill:1:later", "full:x", "full:1:before", "stop:1"] {
+        for text in [
+            "kill",
+            "kill:1",
+            "kill:0:before",
+            "kill:1:later",
+            "full:x",
+            "full:1:before",
+            "hold:1",
+            "hold:1:",
+            "hold:x:/tmp/a",
+            "stop:1",
+        ] {
             let error = text.parse::<Failpoints>().unwrap_err();
             assert!(error.starts_with(&format!("{text:?} is not a failpoint")), "{error}");
         }

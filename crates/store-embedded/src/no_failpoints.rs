@@ -42,5 +42,9 @@ impl Armed {
 
     pub(crate) fn after_commit(&self) {}
 
+    pub(crate) fn answer(&self, answer: impl FnOnce()) {
+        answer();
+    }
+
     pub(crate) fn end_group(&mut self) {}
 }

@@ -1,6 +1,7 @@
 //! Rooms for matchmakers, from the outside: by the command line, and through a server that is killed before it can answer.
 
 mod kills;
+mod withdrawn;
 mod wrong;
 
 use std::process::Output;

@@ -1,7 +1,9 @@
 //! Allocations in a file: several transactions in one commit, killed, on a full disk, and opened again.
 
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 
+use futures_util::FutureExt;
 use maestro_core::allocation::AllocationState::{Begun, Expired, Held, Lost, Returned};
 use maestro_core::allocation::{AllocationState, ClaimNumber};
 use maestro_engine::ports::Store;
@@ -11,6 +13,7 @@ use maestro_engine::ports::store::{
     StoreError, Transaction,
 };
 use maestro_store_embedded::{EmbeddedStore, Options};
+use maestro_testkit::eventually;
 use rusqlite::Connection;
 
 use crate::child;
@@ -124,6 +127,21 @@ async fn on_a_full_disk_none_of_them_is_done() {
     assert_eq!(everything(&store).await, before);
     assert_eq!(store.commit_each(writes()).await.unwrap(), [Ok(()), Ok(()), Ok(())]);
     check_rooms(&store, "after there was space again").await;
+}
+
+#[tokio::test]
+async fn an_answer_is_held_back_while_other_writes_go_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let told = directory.path().join("told");
+    let store = open_with(&directory.path().join("data"), &format!("hold:=held back:{}", told.display()));
+    rooms(&store, 2).await;
+    let mut held_back = pin!(store.commit_each(vec![one("held back", allocate(1, 1, 1))]));
+    assert!((&mut held_back).now_or_never().is_none());
+    eventually("its commit", async || store.open_allocations(None).await.unwrap().len() == 1).await;
+    accept(&store, vec![allocate(2, 2, 1)]).await;
+    assert!((&mut held_back).now_or_never().is_none());
+    std::fs::write(&told, "").unwrap();
+    assert_eq!(held_back.await.unwrap(), [Ok(())]);
 }
 
 const BATCHES: u32 = 6;

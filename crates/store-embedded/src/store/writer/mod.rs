@@ -214,7 +214,6 @@ fn write_groups(
             .look()
             .and_then(|()| write_group(connection, failpoints, &mut group))
             .and_then(|()| presence.look());
-        failpoints.end_group();
         let mut counted = counts.lock();
         counted.commits += 1;
         counted.writes += group.len() as u64;
@@ -223,9 +222,12 @@ fn write_groups(
             undo(connection);
             GroupLost(Arc::new(error))
         });
-        for job in group {
-            job.answer(committed.clone());
-        }
+        failpoints.answer(move || {
+            for job in group {
+                job.answer(committed.clone());
+            }
+        });
+        failpoints.end_group();
     }
 }
 
