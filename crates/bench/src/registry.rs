@@ -41,11 +41,11 @@ pub(crate) async fn fill(
         at: fleet::at(0),
     };
     let changes = vec![Change::CreateScheduler(new), in_sync(scheduler)];
-    store.commit(Transaction::new("bench", changes)).await?;
+    store.commit(Transaction::of_no_scheduler("bench", changes)).await?;
     let rooms: Vec<(u32, &Handle)> = (0..).zip(rooms).collect();
     for batch in rooms.chunks(BATCH) {
         let changes = batch.iter().flat_map(|(index, handle)| room(*index, handle));
-        let transaction = Transaction::new("bench", changes.collect());
+        let transaction = Transaction::of_no_scheduler("bench", changes.collect());
         store.commit(transaction).await?;
     }
     Ok(())
@@ -66,7 +66,7 @@ pub(crate) async fn fill_idle(store: &dyn Store, schedulers: u32) -> anyhow::Res
         changes.push(Change::CreateScheduler(new));
         changes.push(in_sync(scheduler));
     }
-    store.commit(Transaction::new("bench", changes)).await?;
+    store.commit(Transaction::of_no_scheduler("bench", changes)).await?;
     Ok(())
 }
 

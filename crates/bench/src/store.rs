@@ -108,7 +108,7 @@ async fn write(
             room: room.clone(),
             handle: registry::handle(commits, 4711),
         };
-        store.commit(Transaction::new("bench", vec![change])).await?;
+        store.commit(Transaction::of_no_scheduler("bench", vec![change])).await?;
         commits += 1;
     }
     Ok(commits)

@@ -56,11 +56,15 @@ impl From<StoreError> for Error {
                 "{unreadable}; this Maestro ({}) leaves it and its rooms alone: start the version that wrote it",
                 env!("CARGO_PKG_VERSION")
             )),
-            unavailable @ StoreError::Unavailable { .. } => {
-                // A store that fails in the middle may have done it all the same, and nobody can say.
-                let advice = "it may or may not have been done; check before you try again";
-                let what = format!("{}; {advice}", with_sources(&unavailable));
-                Self::Unavailable { what, source: Some(Box::new(unavailable)) }
+            error @ (StoreError::Unavailable { .. } | StoreError::Unknown { .. }) => {
+                let advice = match &error {
+                    StoreError::Unknown { .. } => {
+                        "; it may or may not have been done: check before you try again"
+                    }
+                    _ => "; nothing was changed: try again",
+                };
+                let what = format!("{}{advice}", with_sources(&error));
+                Self::Unavailable { what, source: Some(Box::new(error)) }
             }
         }
     }

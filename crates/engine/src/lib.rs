@@ -15,7 +15,8 @@
 //! - `worker` decides which scheduler this engine owns, and runs one loop for each. The loop starts operations in order, and
 //!   starts a health cycle when one is due or something has changed.
 //! - `rooms` starts, stops and observes rooms, and compares the registry with what the runtimes report.
-//! - `stream` tells whoever watches what has happened. It has the only way to write, `Engine::commit`.
+//! - `stream` tells whoever watches what has happened. It has the only way to write, `Engine::commit`; `commits` sends what
+//!   is written until the store answers.
 //! - `allocations` hands rooms to matchmakers, and settles what they hold.
 //! - `events` delivers what rooms say to the receivers of their scheduler's forwarders.
 //! - [`documents`] is the JSON form of what is stored, the same for all stores.
@@ -65,6 +66,7 @@
 //! ```
 
 mod allocations;
+mod commits;
 pub mod documents;
 mod engine;
 mod error;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 
-use crate::ports::store::{Change, Guard, NoAction, StoreError, Transaction};
+use crate::ports::store::{Change, Guard, NoAction, Transaction};
 use crate::{Engine, with_sources};
 
 /// How long the first one waits for others.
@@ -68,8 +68,7 @@ impl Engine {
             }
             let mut failures = join_all(at_once).await.into_iter().filter_map(Result::err);
             // Who is refused does not own the scheduler any more, or it is gone.
-            let unavailable =
-                failures.by_ref().filter(|error| matches!(error, StoreError::Unavailable { .. }));
+            let unavailable = failures.by_ref().filter(|error| error.refusal().is_none());
             let mut lost = 0;
             let mut last = None;
             for error in unavailable {

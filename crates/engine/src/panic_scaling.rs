@@ -146,7 +146,7 @@ async fn ask_for_rooms(engine: &Engine, record: &SchedulerRecord, need: Need) ->
     let taker = Taker::of(operation.holder());
     let lock = engine.take_lock(&record.name, LockKind::Panic, taker, &operation.reason);
     let changes = vec![lock, Change::Enqueue(operation)];
-    match engine.commit(Transaction::new("panic", changes)).await {
+    match engine.commit(Transaction::new("panic", &record.name, changes)).await {
         Ok(()) => {}
         // Somebody else was faster, or there is nothing left to add to.
         Err(StoreError::Refused(refusal)) => {

@@ -76,7 +76,7 @@ fn spoil(change: &mut Change) {
 /// What someone who asked for something hears. Without the guard it counts as accepted, whether it was written or not.
 pub(crate) fn answered(is_request: bool, outcome: Result<(), StoreError>) -> Result<(), StoreError> {
     match outcome {
-        Err(StoreError::Unavailable { .. })
+        Err(StoreError::Unavailable { .. } | StoreError::Unknown { .. })
             if is_request && !guards::stands(Invariant::AcceptedWorkSurvives) =>
         {
             Ok(())

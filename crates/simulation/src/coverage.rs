@@ -8,10 +8,14 @@ use parking_lot::Mutex;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RareEvent {
-    /// A call failed, and nothing of it was done.
+    /// A call was not made, and whoever asked knew.
+    Unreachable,
+    /// A call got lost: nothing of it was done, and nobody could know.
     LostRequest,
-    /// A write was done, and whoever asked was told that it failed.
+    /// A write was done, and nobody who asked could know.
     LostReply,
+    /// A write was sent a second time, and was done already.
+    SentAgain,
     CrashBeforeWrite,
     CrashAfterWrite,
     SlowCall,
@@ -79,9 +83,11 @@ pub enum RareEvent {
 }
 
 impl RareEvent {
-    pub const ALL: [Self; 47] = [
+    pub const ALL: [Self; 49] = [
+        Self::Unreachable,
         Self::LostRequest,
         Self::LostReply,
+        Self::SentAgain,
         Self::CrashBeforeWrite,
         Self::CrashAfterWrite,
         Self::SlowCall,
@@ -131,8 +137,10 @@ impl RareEvent {
 
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Unreachable => "not reachable",
             Self::LostRequest => "lost request",
             Self::LostReply => "lost reply",
+            Self::SentAgain => "write sent again",
             Self::CrashBeforeWrite => "crash before a write",
             Self::CrashAfterWrite => "crash after a write",
             Self::SlowCall => "slow call",

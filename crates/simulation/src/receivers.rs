@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::time::{sleep, timeout};
 
 use crate::coverage::RareEvent;
-use crate::faults::{Call, FaultInjector, Surroundings};
+use crate::faults::{Call, FaultInjector, Loss, Surroundings};
 use crate::host::Span;
 
 /// How a receiver treats what it gets.
@@ -137,7 +137,7 @@ impl SimulatedSink {
             Reception::Takes => self.take(delivery),
             Reception::LosesAnswers => {
                 self.take(delivery);
-                return Err(unavailable("the connection was closed"));
+                return Err(unavailable(Loss::Unknown, "the connection was closed"));
             }
             Reception::Slow(span) => {
                 let takes = self.receivers.draw(span);
@@ -148,7 +148,7 @@ impl SimulatedSink {
                     return Err(too_late());
                 }
             }
-            Reception::Down => return Err(unavailable("connection refused")),
+            Reception::Down => return Err(unavailable(Loss::NotDone, "connection refused")),
             Reception::Hangs => {
                 sleep(timeout).await;
                 return Err(too_late());
@@ -210,7 +210,7 @@ impl EventSink for SimulatedSink {
     }
 }
 
-fn unavailable(why: &'static str) -> DeliveryError {
+fn unavailable(_: Loss, why: &'static str) -> DeliveryError {
     DeliveryError { code: RpcCode::Unavailable, message: why.into() }
 }
 

@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep};
 use crate::broken;
 use crate::clock::VirtualClock;
 use crate::coverage::RareEvent;
-use crate::faults::{Call, FaultInjector, Surroundings, What};
+use crate::faults::{Call, FaultInjector, Loss, Surroundings, What};
 use crate::host::{Host, NewRoom, Room, Span, State};
 use crate::life::Life;
 use crate::trace::Trace;
@@ -86,7 +86,7 @@ impl SimulatedRuntime {
             self.host.change(|state, _| state.answers())?;
             answer
         };
-        let lost = |why: &'static str| RuntimeError::Unavailable(why.into());
+        let lost = |_: Loss, why: &'static str| RuntimeError::Unavailable(why.into());
         self.injector.call(call, act, lost).await
     }
 

@@ -14,7 +14,7 @@ use maestro_core::operation::{Operation, OperationId, OperationStatus, Stage, To
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
-    Change, EventFilter, EventPage, EventPageRequest, EventQueue, OperationPage, OperationStore,
+    CarriedOut, Change, EventFilter, EventPage, EventPageRequest, EventQueue, OperationPage, OperationStore,
     OrphanedQueue, Outbox, OwnershipRecord, PageRequest, QueueId, QueuedEvent, Refusal, Renewal,
     SchedulerRecord, SchedulerStore, Store, StoreError, Transaction, UnreadableScheduler, UnreadableVersion,
     VersionRecord, Workforce,
@@ -24,7 +24,7 @@ use tokio::time::Instant;
 
 use crate::broken;
 use crate::coverage::RareEvent;
-use crate::faults::{Call, FaultInjector, Surroundings, What};
+use crate::faults::{Call, FaultInjector, Loss, Surroundings, What};
 use crate::host::Span;
 use crate::invariants::Inspector;
 use crate::life::Life;
@@ -52,6 +52,8 @@ pub struct SimulatedStore {
     injector: FaultInjector,
     crash: Option<CrashPoint>,
     counts: Mutex<Counts>,
+    /// What is done and was looked at.
+    told: Mutex<CarriedOut>,
 }
 
 struct Counts {
@@ -74,6 +76,7 @@ impl SimulatedStore {
             injector: FaultInjector::new(around, "store", |faults| faults.store),
             crash,
             counts: Mutex::new(Counts { writes: 0, reads: 0, last_read_at: Instant::now() }),
+            told: Mutex::default(),
         }
     }
 
@@ -160,12 +163,16 @@ impl SimulatedStore {
             Some(scheduler) => self.owner_of(scheduler).await?,
             None => None,
         };
+        let is_told = self.told.lock().includes(transaction.id);
         let outcome = match around.active_faults.intercepts(&transaction) {
             Some(error) => Err(error),
             None => self.inner.commit(transaction.clone()).await,
         };
         match &outcome {
+            // It was sent again, because its answer was lost.
+            Ok(()) if is_told => around.coverage.saw(RareEvent::SentAgain),
             Ok(()) => {
+                self.told.lock().remember(transaction.id);
                 self.notice(&transaction);
                 let (inspector, store) = (&around.inspector, &*self.inner);
                 inspector.committed(&around.node, &transaction, before.as_ref(), store).await;
@@ -191,7 +198,7 @@ impl SimulatedStore {
     }
 
     fn notice(&self, transaction: &Transaction) {
-        let Transaction { label, guard, changes } = transaction;
+        let Transaction { label, guard, changes, .. } = transaction;
         let Surroundings { trace, coverage, .. } = self.injector.around();
         self.injector.note(trace.told(transaction));
         match *label {
@@ -234,8 +241,11 @@ impl SimulatedStore {
     }
 }
 
-fn lost(why: &'static str) -> StoreError {
-    StoreError::unavailable("reach the other side", why)
+fn lost(loss: Loss, why: &'static str) -> StoreError {
+    match loss {
+        Loss::NotDone => StoreError::unavailable("reach the other side", why),
+        Loss::Unknown => StoreError::unknown("reach the other side", why),
+    }
 }
 
 #[async_trait]
@@ -260,7 +270,12 @@ impl Store for SimulatedStore {
             });
             latency = Span::ZERO;
         }
-        answers.into_iter().collect()
+        let some_are_done = answers.iter().any(Result::is_ok);
+        let answers: Result<Vec<_>, StoreError> = answers.into_iter().collect();
+        answers.map_err(|error| match error {
+            StoreError::Unavailable { step, source } if some_are_done => StoreError::Unknown { step, source },
+            error => error,
+        })
     }
 }
 

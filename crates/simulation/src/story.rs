@@ -287,8 +287,7 @@ fn operation_of(transaction: &Transaction) -> Option<OperationId> {
 
 /// Whose scheduler is changed, where the transaction says it.
 pub(crate) fn scheduler_of(transaction: &Transaction) -> Option<&SchedulerName> {
-    let Transaction { label: _, guard, changes } = transaction;
-    guard.as_ref().map(|guard| &guard.scheduler).or_else(|| changes.iter().find_map(changed_scheduler))
+    transaction.scheduler.as_ref().or_else(|| transaction.changes.iter().find_map(changed_scheduler))
 }
 
 fn changed_scheduler(change: &Change) -> Option<&SchedulerName> {

@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 
 use crate::broken;
 use crate::clock::VirtualClock;
-use crate::faults::{Call, FaultInjector, Surroundings, What};
+use crate::faults::{Call, FaultInjector, Loss, Surroundings, What};
 use crate::host::Span;
 
 /// What all engines share. Cheap to clone; all clones are one.
@@ -93,7 +93,7 @@ fn keys(request: &HoldRequest<'_>, answer: &HoldAnswer) -> Vec<HoldKey> {
     rooms.iter().map(key).collect()
 }
 
-fn lost(why: &'static str) -> TableError {
+fn lost(_: Loss, why: &'static str) -> TableError {
     TableError(why.into())
 }
 
@@ -125,7 +125,7 @@ impl RoomTable for SimulatedTable {
 
     async fn ping(&self, ping: Ping<'_>, at: Timestamp) -> Result<Pinged, PingError> {
         let act = async { self.shared.now().ping(ping, at).await };
-        self.injector.call(Call::write(&"ping", Span::ZERO), act, |why| lost(why).into()).await
+        self.injector.call(Call::write(&"ping", Span::ZERO), act, |loss, why| lost(loss, why).into()).await
     }
 
     async fn observe(

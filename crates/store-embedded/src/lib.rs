@@ -35,7 +35,7 @@
 //!
 //! let store = EmbeddedStore::open(directory.path())?;
 //! let changes = vec![Change::SetRegion { from: None, to: cordoned.clone() }];
-//! store.commit(Transaction::new("cordon", changes)).await?;
+//! store.commit(Transaction::of_no_scheduler("cordon", changes)).await?;
 //! drop(store);
 //!
 //! // It is still there after a restart.

@@ -39,7 +39,7 @@ impl Race {
 
     /// Sends the request, and writes the changes after it has looked. `None`: it was faster.
     async fn run(&self, path: &str, changes: Vec<Change>) -> Option<Reply> {
-        let meanwhile = self.behind.commit(Transaction::new("meanwhile", changes));
+        let meanwhile = self.behind.commit(Transaction::of_no_scheduler("meanwhile", changes));
         let (reply, written) = tokio::join!(release(&self.world, path), meanwhile);
         written.ok()?;
         self.trace.lines().iter().any(|line| line.contains("refused: force lock")).then_some(reply)

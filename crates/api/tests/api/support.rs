@@ -131,7 +131,7 @@ impl World {
 
     /// Writes straight to the store what no request can ask for.
     pub(crate) async fn write(&self, changes: Vec<Change>) {
-        self.engine.ports().store.commit(Transaction::new("test", changes)).await.unwrap();
+        self.engine.ports().store.commit(Transaction::of_no_scheduler("test", changes)).await.unwrap();
     }
 
     /// The id of the operation that this request enqueues.

@@ -57,7 +57,7 @@ impl Rows {
             cause: String::new(),
             at: now,
         });
-        let ends = ends.map(|change| Transaction::new("bench", vec![change])).collect();
+        let ends = ends.map(|change| Transaction::of_no_scheduler("bench", vec![change])).collect();
         let (before, begin) = (process_time(), Instant::now());
         self.runtime.block_on(write_all(&self.store, rows, burst.callers))?;
         let per_second = count as f64 / begin.elapsed().as_secs_f64();
@@ -99,7 +99,7 @@ async fn write_all(
         let store = store.clone();
         tasks.spawn(async move {
             for row in own {
-                store.commit(Transaction::new("bench", vec![Change::Allocate(row)])).await?;
+                store.commit(Transaction::of_no_scheduler("bench", vec![Change::Allocate(row)])).await?;
             }
             anyhow::Ok(())
         });

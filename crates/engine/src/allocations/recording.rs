@@ -13,6 +13,9 @@ use crate::{Engine, Error, Result, with_sources};
 use super::AllocationView;
 use super::queue::WaitingRequest;
 
+const MAY_BE_RECORDED: &str = "the room may or may not have been handed over: ask again with the same requestId, or wait until \
+                               its hold is over";
+
 /// A request, and the rooms that are claimed for it.
 pub(super) struct ClaimedRequest {
     pub(super) waiting: WaitingRequest,
@@ -41,9 +44,8 @@ pub(super) async fn record(
     let outcomes = match engine.commit_each(transactions).await {
         Ok(outcomes) => outcomes,
         Err(error) => {
-            // The rows may or may not be there. The claims stay provisional, and are settled later.
             tracing::error!(error = with_sources(&error), "allocations could not be written");
-            return claimed.into_iter().map(|one| not_written(one.waiting, &error)).collect();
+            return not_recorded(engine, claimed, &error).await;
         }
     };
     let mut recorded = Vec::new();
@@ -84,15 +86,30 @@ fn transaction(engine: &Engine, claimed: &ClaimedRequest, now: Timestamp) -> Tra
             metadata: request.metadata.clone(),
         })
     };
-    Transaction::new("allocate", claimed.rooms.iter().enumerate().map(row).collect())
+    Transaction::new("allocate", scheduler, claimed.rooms.iter().enumerate().map(row).collect())
 }
 
-fn not_written(waiting: WaitingRequest, error: &StoreError) -> RecordedRequest {
-    let what = format!(
-        "{}; the room may or may not have been handed over: ask again with the same requestId, or wait until its hold \
-         is over",
-        with_sources(error)
-    );
+/// If the rows may be there, the claims stay provisional, and are settled later.
+async fn not_recorded(
+    engine: &Engine,
+    claimed: Vec<ClaimedRequest>,
+    error: &StoreError,
+) -> Vec<RecordedRequest> {
+    let is_unknown = matches!(error, StoreError::Unknown { .. });
+    let mut answers = Vec::with_capacity(claimed.len());
+    for ClaimedRequest { waiting, rooms } in claimed {
+        answers.push(if is_unknown {
+            unavailable(waiting, error, MAY_BE_RECORDED)
+        } else {
+            release(engine, &waiting, &rooms).await;
+            unavailable(waiting, error, "no room was handed over: ask again")
+        });
+    }
+    answers
+}
+
+fn unavailable(waiting: WaitingRequest, error: &StoreError, advice: &str) -> RecordedRequest {
+    let what = format!("{}; {advice}", with_sources(error));
     RecordedRequest::Answered { waiting, answer: Err(Error::Unavailable { what, source: None }) }
 }
 
@@ -162,7 +179,7 @@ async fn withdraw(engine: &Engine, claimed: ClaimedRequest, now: Timestamp) -> R
             cause: "the room was taken away before it could be handed over".into(),
             at: now,
         };
-        Transaction::new("withdraw allocation", vec![change])
+        Transaction::new("withdraw allocation", &waiting.scheduler, vec![change])
     };
     match engine.commit_each(rooms.iter().map(end).collect()).await {
         Ok(_) => {
@@ -170,7 +187,7 @@ async fn withdraw(engine: &Engine, claimed: ClaimedRequest, now: Timestamp) -> R
             RecordedRequest::TryAgain(waiting)
         }
         // Their holds end by themselves.
-        Err(error) => not_written(waiting, &error),
+        Err(error) => unavailable(waiting, &error, MAY_BE_RECORDED),
     }
 }
 

@@ -124,7 +124,7 @@ async fn settle(engine: &Engine) -> Result<usize> {
     let mut holds = Vec::with_capacity(count);
     for due in due {
         if let Some(change) = end_of(engine, &due).await? {
-            writes.push(Transaction::new("settle hold", vec![change]));
+            writes.push(Transaction::new("settle hold", &due.key.scheduler, vec![change]));
             holds.push(due);
         }
     }

@@ -207,7 +207,7 @@ impl Round<'_> {
         }
         let transaction = match self.owned {
             Some((guard, _)) => Transaction::guarded(label, guard.clone(), changes),
-            None => Transaction::new(label, changes),
+            None => Transaction::of_no_scheduler(label, changes),
         };
         self.engine.commit(transaction).await?;
         Ok(true)

@@ -9,6 +9,8 @@ use maestro_core::operation::OperationId;
 use maestro_core::time::Timestamp;
 use parking_lot::Mutex;
 
+use super::store::TransactionId;
+
 pub trait Clock: Send + Sync {
     /// The time of day. It may jump, both ways: compare it, do not subtract from it without thinking of that.
     fn now(&self) -> Timestamp;
@@ -31,9 +33,7 @@ impl Randomness {
     }
 
     pub fn event_id(&self, now: Timestamp) -> EventId {
-        let mut bytes = [0; 10];
-        self.0.lock().fill(&mut bytes);
-        EventId::new(now, bytes)
+        EventId::new(now, self.bytes())
     }
 
     pub fn operation_id(&self, now: Timestamp) -> OperationId {
@@ -42,6 +42,13 @@ impl Randomness {
 
     pub fn allocation_id(&self, now: Timestamp) -> AllocationId {
         AllocationId::new(now, self.bytes())
+    }
+
+    pub fn transaction_id(&self, now: Timestamp) -> TransactionId {
+        let millis = u128::try_from(now.as_millisecond()).unwrap_or_default();
+        let mut random = [0; 16];
+        random[6..].copy_from_slice(&self.bytes());
+        TransactionId(millis << 80 | u128::from_be_bytes(random))
     }
 
     fn bytes(&self) -> [u8; 10] {

@@ -38,7 +38,7 @@ pub(crate) async fn watch(engine: Arc<Engine>) {
 }
 
 async fn forget(engine: &Engine, what: Change) {
-    let transaction = Transaction::new("forget operations", vec![what]);
+    let transaction = Transaction::of_no_scheduler("forget operations", vec![what]);
     if let Err(error) = engine.commit(transaction).await {
         tracing::warn!(error = with_sources(&error), "expired operations could not be deleted, trying again");
     }

@@ -107,7 +107,7 @@ impl Engine {
             cause: String::new(),
             at: self.now(),
         };
-        match self.commit(Transaction::new("return allocation", vec![change])).await {
+        match self.commit(Transaction::new("return allocation", &key.scheduler, vec![change])).await {
             Ok(()) => {}
             Err(StoreError::Refused(Refusal::AllocationOver { allocation, is })) => already(&allocation, is)?,
             Err(error) => return Err(error.into()),

@@ -156,14 +156,16 @@ impl Engine {
             }))
         };
         let changes = messages.into_iter().map(event).collect();
-        let written = self.commit(Transaction::new("queue event", changes)).await;
+        let written = self.commit(Transaction::new("queue event", scheduler, changes)).await;
         written.map_err(|error| match error {
             StoreError::Refused(Refusal::RoomNotFound(room)) => room_not_found(scheduler, &room),
             StoreError::Refused(Refusal::SchedulerNotFound(scheduler)) => {
                 not_forwarded(RpcCode::NotFound, scheduler_not_found(scheduler.as_str()).to_string())
             }
             StoreError::Refused(refusal) => not_forwarded(RpcCode::ResourceExhausted, refusal.to_string()),
-            error @ (StoreError::Unreadable(_) | StoreError::Unavailable { .. }) => store_failed(&error),
+            error @ (StoreError::Unreadable(_)
+            | StoreError::Unavailable { .. }
+            | StoreError::Unknown { .. }) => store_failed(&error),
         })?;
         self.events.queued(scheduler);
         Ok(())
@@ -245,7 +247,7 @@ impl Engine {
     async fn replay(&self, scheduler: &SchedulerName, events: Vec<EventId>) -> Result<u32> {
         let replayed = u32::try_from(events.len()).unwrap_or(u32::MAX);
         let change = Change::ReplayEvents { scheduler: scheduler.clone(), events, at: self.now() };
-        self.commit(Transaction::new("replay events", vec![change])).await?;
+        self.commit(Transaction::new("replay events", scheduler, vec![change])).await?;
         Ok(replayed)
     }
 }

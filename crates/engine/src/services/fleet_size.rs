@@ -176,7 +176,7 @@ impl Engine {
                 update.fleet_size = (to != from).then_some(to);
             }
             let changes = vec![Change::UpdateScheduler(update), Change::Enqueue(operation)];
-            if self.accepted(Transaction::new("request resize", changes)).await? {
+            if self.accepted(Transaction::new("request resize", &record.name, changes)).await? {
                 self.ports.wake.queue_changed(&record.name);
                 return Ok(id);
             }

@@ -105,7 +105,7 @@ impl Engine {
             // It waits, and never holds.
             Holder::HealthController => {}
         }
-        Ok(Transaction::new("force lock", changes))
+        Ok(Transaction::new("force lock", &record.name, changes))
     }
 
     fn roll_back(&self, operation: &Operation, release: &Release<'_>) -> Change {

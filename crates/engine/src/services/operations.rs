@@ -147,7 +147,7 @@ impl Engine {
             let request = CancelRequest { by: user.into(), at };
             let history = vec![HistoryEvent { at, event }];
             let change = Change::RequestCancel { operation: id, request, history };
-            return Ok(Transaction::new("request cancel", vec![change]));
+            return Ok(Transaction::new("request cancel", &operation.scheduler, vec![change]));
         }
         let mut history = vec![format!("Canceled by {user} before it began")];
         let mut changes = Vec::new();
@@ -166,7 +166,7 @@ impl Engine {
         changes.extend(self.take_back_fleet_size(operation));
         let history = history.into_iter().map(|event| HistoryEvent { at, event }).collect();
         changes.insert(0, Change::CancelPending { operation: id, history, at });
-        Ok(Transaction::new("cancel pending", changes))
+        Ok(Transaction::new("cancel pending", &operation.scheduler, changes))
     }
 
     /// Undoes what asking for the operation did to the fleet size: part of every end but `finished`.

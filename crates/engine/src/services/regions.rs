@@ -132,7 +132,7 @@ impl Engine {
             };
             let to = ordered(order, from.as_ref(), says);
             let changes = vec![Change::SetRegion { from, to }];
-            match self.commit(Transaction::new("order region", changes)).await {
+            match self.commit(Transaction::of_no_scheduler("order region", changes)).await {
                 Err(StoreError::Refused(Refusal::RegionChanged(_))) => {}
                 other => {
                     other?;

@@ -61,7 +61,7 @@ impl Engine {
         let definition = Definition::CreateScheduler { recipe: Box::new((*recipe).clone()) };
         let operation = self.new_operation(&name, definition, Origin::Person(user.into()));
         let changes = vec![Change::CreateScheduler(create), Change::Enqueue(operation)];
-        match self.commit(Transaction::new("request create_scheduler", changes)).await {
+        match self.commit(Transaction::new("request create_scheduler", &name, changes)).await {
             Err(StoreError::Refused(Refusal::SchedulerExists(_))) => {
                 let text = format!("error creating scheduler {name}: name already exists");
                 return Err(Error::AlreadyExists(text));
@@ -118,7 +118,7 @@ impl Engine {
             let update = SchedulerUpdate { state: Some(SchedulerState::Deleting), ..update };
             let mut changes = vec![Change::Enqueue(operation), Change::UpdateScheduler(update)];
             changes.extend(ended);
-            match self.accepted(Transaction::new("request delete_scheduler", changes)).await {
+            match self.accepted(Transaction::new("request delete_scheduler", &scheduler, changes)).await {
                 Err(StoreError::Refused(Refusal::DeletionUnderWay { operation, .. })) => {
                     if force {
                         self.force_deletion(operation, &scheduler, user).await?;
@@ -150,7 +150,7 @@ impl Engine {
             ..OperationUpdate::of(operation)
         };
         let changes = vec![Change::UpdateOperation(update)];
-        match self.commit(Transaction::new("force delete_scheduler", changes)).await {
+        match self.commit(Transaction::new("force delete_scheduler", scheduler, changes)).await {
             Err(StoreError::Refused(Refusal::WrongStatus { is: OperationStatus::Pending, .. })) => {
                 let text = format!("the deletion {operation} has not begun; ask again when it has");
                 Err(Error::Precondition(text))

@@ -111,7 +111,7 @@ impl Engine {
         operation.progress = progress;
         let id = operation.id;
         let changes = check.into_iter().chain([Change::Enqueue(operation)]).collect();
-        self.commit(Transaction::new("request version", changes)).await?;
+        self.commit(Transaction::new("request version", &record.name, changes)).await?;
         self.ports.wake.queue_changed(&record.name);
         Ok(id)
     }
@@ -151,7 +151,7 @@ impl Engine {
             let RolloutWrite { update, mut changes, switch_back, .. } =
                 self.rollout_write(&record, event.clone(), &locks)?;
             changes.push(Change::UpdateScheduler(update));
-            if self.accepted(Transaction::new("change rollout", changes)).await? {
+            if self.accepted(Transaction::new("change rollout", &record.name, changes)).await? {
                 self.ports.wake.room_changed(record.name.as_str());
                 return Ok(switch_back);
             }

@@ -54,9 +54,8 @@ impl Engine {
         let outcome = self.write(transaction).await;
         match &outcome {
             Ok(()) => self.resolve(place, drafts).await,
-            Err(StoreError::Refused(_) | StoreError::Unreadable(_)) => place.tell(Vec::new()),
-            // It may have been carried out.
-            Err(StoreError::Unavailable { .. }) => place.lose(),
+            Err(StoreError::Unknown { .. }) => place.lose(),
+            Err(_) => place.tell(Vec::new()),
         }
         self.tell().await;
         outcome
@@ -80,23 +79,11 @@ impl Engine {
                 let drafts = accepted.flat_map(|(_, drafts)| drafts).collect();
                 self.resolve(place, drafts).await;
             }
-            Err(_) => place.lose(),
+            Err(StoreError::Unknown { .. }) => place.lose(),
+            Err(_) => place.tell(Vec::new()),
         }
         self.tell().await;
         outcome
-    }
-
-    #[expect(clippy::disallowed_methods, reason = "what is written here is told by the callers")]
-    async fn write(&self, transaction: Transaction) -> Result<(), StoreError> {
-        self.ports.store.commit(transaction).await
-    }
-
-    #[expect(clippy::disallowed_methods, reason = "what is written here is told by the callers")]
-    async fn write_each(
-        &self,
-        transactions: Vec<Transaction>,
-    ) -> Result<Vec<Result<(), Refusal>>, StoreError> {
-        self.ports.store.commit_each(transactions).await
     }
 
     /// A region can be reached again, or cannot any more.

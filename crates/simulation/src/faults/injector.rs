@@ -51,10 +51,21 @@ pub(crate) struct Call<'a> {
     pub(crate) latency: Span,
 }
 
+/// What a caller knows of a call that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// It was not carried out.
+    NotDone,
+    /// It was carried out, or it was not.
+    Unknown,
+}
+
 /// What becomes of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Well,
+    /// The other side cannot be reached, and the caller notices that.
+    Unreachable,
     FailsBefore,
     FailsAfter,
     CrashesBefore,
@@ -106,12 +117,12 @@ impl FaultInjector {
         self.around.trace.note(format_args!("{} {}: {text}", self.around.node, self.port));
     }
 
-    /// Carries `act` out, or not. `lost` is the error of who does not know what became of it.
+    /// Carries `act` out, or not. `lost` is the error of who hears no answer.
     pub(crate) async fn call<T, E>(
         &self,
         call: Call<'_>,
         act: impl Future<Output = Result<T, E>>,
-        lost: impl Fn(&'static str) -> E,
+        lost: impl Fn(Loss, &'static str) -> E,
     ) -> Result<T, E> {
         let life = &self.around.life;
         life.still_alive().await;
@@ -120,9 +131,13 @@ impl FaultInjector {
         travel(there).await;
         life.still_alive().await;
         match fate {
+            Fate::Unreachable => {
+                self.saw(RareEvent::Unreachable, call, "not sent");
+                return Err(lost(Loss::NotDone, "it cannot be reached"));
+            }
             Fate::FailsBefore => {
                 self.saw(RareEvent::LostRequest, call, "lost on its way");
-                return Err(lost("it does not answer"));
+                return Err(lost(Loss::Unknown, "it does not answer"));
             }
             Fate::CrashesBefore => {
                 self.crash(RareEvent::CrashBeforeWrite, call, "the engine dies before").await;
@@ -138,7 +153,7 @@ impl FaultInjector {
         life.still_alive().await;
         if fate == Fate::FailsAfter {
             self.saw(RareEvent::LostReply, call, "done, and its answer is lost");
-            return Err(lost("its answer was lost"));
+            return Err(lost(Loss::Unknown, "its answer was lost"));
         }
         outcome
     }
@@ -154,7 +169,10 @@ impl FaultInjector {
         };
         let (there, back) = (way(), if call.writes { way() } else { Duration::ZERO });
         let fate = match call.writes {
-            _ if faults.fails_before.hits(&mut random) => Fate::FailsBefore,
+            true if faults.fails_before.hits(&mut random) => {
+                if random.bool() { Fate::FailsBefore } else { Fate::Unreachable }
+            }
+            false if faults.fails_before.hits(&mut random) => Fate::Unreachable,
             true if faults.fails_after.hits(&mut random) => Fate::FailsAfter,
             true if faults.crashes_before.hits(&mut random) => Fate::CrashesBefore,
             true if faults.crashes_after.hits(&mut random) => Fate::CrashesAfter,

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::host::Span;
 
-pub(crate) use injector::{Call, FaultInjector, Surroundings, What};
+pub(crate) use injector::{Call, FaultInjector, Loss, Surroundings, What};
 
 /// How often something happens, in ten thousand times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::store::{
-    AllocationRecord, Change, Guard, QueueId, Refusal, RegionRecord, RolloutRecord, RoomRecord,
+    AllocationRecord, CarriedOut, Change, Guard, QueueId, Refusal, RegionRecord, RolloutRecord, RoomRecord,
     SchedulerState, Transaction, VersionRecord,
 };
 
@@ -52,6 +52,7 @@ pub(super) struct State {
     pub(super) outbox: Table<u64, outbox::Queued>,
     pub(super) last_sequence: u64,
     pub(super) last_token: u64,
+    pub(super) carried_out: CarriedOut,
 }
 
 #[derive(Debug, Clone)]
@@ -82,13 +83,17 @@ pub(super) struct Ownership {
 
 impl State {
     pub(super) fn commit(&mut self, transaction: Transaction) -> Result<(), Refusal> {
-        let Transaction { label: _, guard, changes } = transaction;
+        let Transaction { label: _, id, scheduler: _, guard, changes } = transaction;
+        if self.carried_out.includes(id) {
+            return Ok(());
+        }
         let numbers = (self.last_sequence, self.last_token);
         let outcome = self
             .check(guard.as_ref())
             .and_then(|()| changes.into_iter().try_for_each(|change| self.apply(change)));
         if outcome.is_ok() {
             self.keep();
+            self.carried_out.remember(id);
         } else {
             self.undo();
             (self.last_sequence, self.last_token) = numbers;
@@ -258,6 +263,7 @@ impl State {
             outbox,
             last_sequence: _,
             last_token: _,
+            carried_out: _,
         } = self;
         [
             schedulers,

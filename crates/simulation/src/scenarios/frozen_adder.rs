@@ -135,7 +135,7 @@ mod tests {
             Change::Enqueue(fixtures::new_operation(1)),
             Change::UpdateOperation(OperationUpdate::of(operation_id(1))),
         ];
-        let step = Transaction::new("step", changes);
+        let step = Transaction::of_no_scheduler("step", changes);
         trace.note("engine-1 store: owns arena by token 1");
         trace.note("engine-2 store: owns arena by token 2");
         trace.note("engine-1 is thawed");

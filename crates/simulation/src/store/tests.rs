@@ -32,7 +32,7 @@ async fn store(
 
 /// One for each room.
 fn allocations() -> Vec<Transaction> {
-    let one = |number: u32| Transaction::new("allocate", vec![allocate(number.into(), number, 1)]);
+    let one = |number: u32| Transaction::new("allocate", &arena(), vec![allocate(number.into(), number, 1)]);
     (1..=3).map(one).collect()
 }
 
@@ -44,7 +44,7 @@ async fn written(inner: &MemoryStore) -> usize {
 async fn each_has_its_answer_if_nothing_is_wrong() {
     let (inner, store) = store(PortFaults::NONE, None, 0).await;
     let mut transactions = allocations();
-    transactions.insert(1, Transaction::new("allocate", vec![allocate(9, 1, 2)]));
+    transactions.insert(1, Transaction::new("allocate", &arena(), vec![allocate(9, 1, 2)]));
     let answers = store.commit_each(transactions).await.unwrap();
     assert_eq!(answers, [Ok(()), Err(Refusal::RoomClaimed(room_id(1))), Ok(()), Ok(())]);
     assert_eq!(written(&inner).await, 3);

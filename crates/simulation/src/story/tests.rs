@@ -57,7 +57,7 @@ fn check(writes: Vec<(&'static str, Vec<Change>)>, expected: &[&str]) {
     let mut story = Story::default();
     let told: Vec<String> = writes
         .into_iter()
-        .map(|(label, changes)| story.tell(&Transaction::new(label, changes), at(1)))
+        .map(|(label, changes)| story.tell(&Transaction::of_no_scheduler(label, changes), at(1)))
         .collect();
     assert_eq!(told, expected);
 }

@@ -292,7 +292,7 @@ async fn a_worker_that_lost_its_scheduler() -> Vec<String> {
         Change::CreateScheduler(fixtures::new_scheduler(&arena)),
         Change::Enqueue(fixtures::new_operation(1)),
     ];
-    first.commit(Transaction::new("request", requested)).await.unwrap();
+    first.commit(Transaction::of_no_scheduler("request", requested)).await.unwrap();
     let lost = first.own(&arena, "first", fixtures::at(0), ttl).await.unwrap().unwrap();
     let guard = |token| Guard { scheduler: arena.clone(), token, operation: None, locks: Vec::new() };
     let holder = Holder::Operation { kind: DefinitionKind::AddRooms, id: fixtures::operation_id(1) };

@@ -158,7 +158,7 @@ fn an_operation_of_an_unknown_kind_that_is_in_progress_ends() {
         let definition = Definition::Unknown { name: "tidy_up".into(), input: Value::Null };
         let unknown = NewOperation { definition, created_at: world.now(), ..fixtures::new_operation(1) };
         let changes = vec![Change::Enqueue(unknown), fixtures::start(1)];
-        world.store().commit(Transaction::new("test", changes)).await.unwrap();
+        world.store().commit(Transaction::of_no_scheduler("test", changes)).await.unwrap();
         world.start_engine().await;
         let id = fixtures::operation_id(1);
         let ended = async |world: &World| operation(world, id).await.status == OperationStatus::Error;

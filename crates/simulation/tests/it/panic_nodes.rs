@@ -234,7 +234,7 @@ fn a_removal_that_was_decided_before_takes_nothing() {
         for room in &rooms {
             nodes.answering.ping(room, PingStatus::Ready, 0).await;
         }
-        let enqueue = Transaction::new("test", vec![Change::Enqueue(removal)]);
+        let enqueue = Transaction::of_no_scheduler("test", vec![Change::Enqueue(removal)]);
         nodes.store().commit(enqueue).await.unwrap();
         let up_after = Span::exactly(Duration::from_secs(20));
         nodes.host.set_habits(Habits { up_after, ..Habits::default() });

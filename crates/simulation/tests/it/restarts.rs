@@ -15,7 +15,7 @@ const SECOND: Duration = Duration::from_secs(1);
 async fn adjust_fleet_size(world: &World, delta: i64) {
     let scheduler = arena();
     let change = Change::AdjustFleetSize { scheduler, delta, of: None };
-    let transaction = Transaction::new("test", vec![change]);
+    let transaction = Transaction::of_no_scheduler("test", vec![change]);
     world.store().commit(transaction).await.unwrap();
 }
 

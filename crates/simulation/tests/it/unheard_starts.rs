@@ -87,7 +87,7 @@ fn a_room_that_was_given_away_is_recalled_so_that_its_hold_ends() {
             expires_at: after(now, Millis::from_seconds(30)),
             metadata: None,
         };
-        store.commit(Transaction::new("test", vec![Change::Allocate(given)])).await.unwrap();
+        store.commit(Transaction::new("test", &arena(), vec![Change::Allocate(given)])).await.unwrap();
         world.lose_table();
         for operation in world.store().unfinished(&arena()).await.unwrap() {
             if operation.definition.adds().is_some() {

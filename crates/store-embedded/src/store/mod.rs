@@ -33,6 +33,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+use maestro_engine::ports::store::CarriedOut;
 use maestro_engine::{Health, Tasks};
 use parking_lot::Mutex;
 use rusqlite::Connection;
@@ -59,6 +60,7 @@ use writer::Writer;
 pub struct EmbeddedStore {
     store_id: String,
     recipes: Arc<RecipeCache>,
+    carried_out: Arc<Mutex<CarriedOut>>,
     access: Access,
 }
 
@@ -123,7 +125,7 @@ impl EmbeddedStore {
             writer,
             _lock: lock,
         };
-        Ok(Self { store_id, recipes: Arc::default(), access })
+        Ok(Self { store_id, recipes: Arc::default(), carried_out: Arc::default(), access })
     }
 
     /// A store that is gone when it is dropped. It has no threads: each call is answered before it first waits, so it
@@ -132,7 +134,8 @@ impl EmbeddedStore {
         let failed = OpenError::sqlite("make a database", Path::new(":memory:"));
         let store_id = "in-memory".to_owned();
         let connection = file::make_in_memory(&store_id).map_err(failed)?;
-        Ok(Self { store_id, recipes: Arc::default(), access: Access::Memory(Mutex::new(connection)) })
+        let access = Access::Memory(Mutex::new(connection));
+        Ok(Self { store_id, recipes: Arc::default(), carried_out: Arc::default(), access })
     }
 
     /// What marks rooms as this store's. A copy of a store gets another one when it is opened beside the original.

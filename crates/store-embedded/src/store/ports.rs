@@ -21,27 +21,48 @@ use super::{
     EmbeddedStore, allocation_rows, allocations, locks, operation_rows, operations, outbox, regions, rooms,
     schedulers, transaction, versions, workers,
 };
+use super::failure::Failure;
 use crate::failpoints::RENEW;
 
 #[async_trait]
 impl Store for EmbeddedStore {
     async fn commit(&self, transaction: Transaction) -> Result {
-        self.write(transaction.label, move |connection| transaction::carry_out(connection, &transaction))
-            .await
+        let (label, id) = (transaction.label, transaction.id);
+        self.write(label, self.unless_carried_out(transaction)).await?;
+        self.carried_out.lock().remember(id);
+        Ok(())
     }
 
     async fn commit_each(&self, transactions: Vec<Transaction>) -> Result<Vec<Result<(), Refusal>>> {
+        let ids: Vec<_> = transactions.iter().map(|transaction| transaction.id).collect();
         let writes = transactions.into_iter().map(|transaction| {
             let label = transaction.label;
-            (label, move |connection: &Connection| transaction::carry_out(connection, &transaction))
+            (label, self.unless_carried_out(transaction))
         });
-        let answers = self.write_each(writes).await.into_iter();
+        let answers = self.write_each(writes).await;
+        let done = ids.into_iter().zip(&answers).filter(|(_, answer)| answer.is_ok());
+        let mut carried_out = self.carried_out.lock();
+        done.for_each(|(id, _)| carried_out.remember(id));
+        drop(carried_out);
         let refused = |answer| match answer {
             Ok(()) => Ok(Ok(())),
             Err(StoreError::Refused(refusal)) => Ok(Err(refusal)),
             Err(error) => Err(error),
         };
-        answers.map(refused).collect()
+        answers.into_iter().map(refused).collect()
+    }
+}
+
+impl EmbeddedStore {
+    fn unless_carried_out(
+        &self,
+        transaction: Transaction,
+    ) -> impl Fn(&Connection) -> Result<(), Failure> + Send + use<> {
+        let carried_out = self.carried_out.clone();
+        move |connection| {
+            let is_done = carried_out.lock().includes(transaction.id);
+            if is_done { Ok(()) } else { transaction::carry_out(connection, &transaction) }
+        }
     }
 }
 

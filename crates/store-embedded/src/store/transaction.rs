@@ -10,7 +10,7 @@ use super::{
 };
 
 pub(super) fn carry_out(connection: &Connection, transaction: &Transaction) -> Result {
-    let Transaction { label: _, guard, changes } = transaction;
+    let Transaction { label: _, id: _, scheduler: _, guard, changes } = transaction;
     if let Some(guard) = guard {
         check(connection, guard)?;
     }

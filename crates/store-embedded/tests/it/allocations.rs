@@ -30,7 +30,7 @@ async fn rooms(store: &EmbeddedStore, count: u16) {
 }
 
 fn one(label: &'static str, change: Change) -> Transaction {
-    Transaction::new(label, vec![change])
+    Transaction::new(label, &arena(), vec![change])
 }
 
 /// Allocations of rooms that have never been claimed, each in a transaction of its own.

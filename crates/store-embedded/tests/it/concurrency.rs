@@ -58,7 +58,7 @@ async fn a_slot_is_given_to_one_of_many() {
     let tasks = (0..TASKS).map(|number| {
         let store = store.clone();
         tokio::spawn(async move {
-            let started = store.commit(Transaction::new("start", vec![start(number)])).await;
+            let started = store.commit(Transaction::new("start", &arena(), vec![start(number)])).await;
             (operation_id(number), started)
         })
     });

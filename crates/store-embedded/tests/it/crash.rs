@@ -40,7 +40,7 @@ async fn write(store: &EmbeddedStore, number: usize, token: &mut Option<Token>) 
         _ => changes_of_operations(number),
     };
     let guard = token.map(|token| Guard { scheduler: arena(), token, operation: None, locks: Vec::new() });
-    let transaction = Transaction { label, guard, changes };
+    let transaction = Transaction { guard, ..Transaction::new(label, &arena(), changes) };
     store.commit(transaction).await.unwrap();
     label
 }

@@ -37,7 +37,7 @@ fn limit_files(bytes: Option<u64>) {
 
 fn large(number: u128) -> Transaction {
     let operation = NewOperation { reason: "x".repeat(20_000), ..new_operation(number) };
-    Transaction::new("enqueue", vec![adjust_fleet(&arena(), 1), Change::Enqueue(operation)])
+    Transaction::new("enqueue", &arena(), vec![adjust_fleet(&arena(), 1), Change::Enqueue(operation)])
 }
 
 /// In a process of its own: a part of a_full_disk_loses_nothing_and_may_have_space_again.

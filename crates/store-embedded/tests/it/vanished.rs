@@ -11,7 +11,7 @@ use maestro_testkit::eventually;
 
 async fn write(store: &EmbeddedStore, number: u128) -> Result<(), StoreError> {
     let change = Change::Enqueue(new_operation(number));
-    store.commit(Transaction::new("test", vec![change])).await
+    store.commit(Transaction::of_no_scheduler("test", vec![change])).await
 }
 
 async fn watched(directory: &Path) -> (EmbeddedStore, Health) {

@@ -271,7 +271,7 @@ pub async fn open(store: &dyn Store) {
 }
 
 pub async fn accept(store: &dyn Store, changes: Vec<Change>) {
-    let transaction = Transaction::new("contract", changes.clone());
+    let transaction = Transaction::new("contract", &arena(), changes.clone());
     if let Err(error) = store.commit(transaction).await {
         panic!("{error}, but the store should have done {changes:?}");
     }
@@ -280,7 +280,7 @@ pub async fn accept(store: &dyn Store, changes: Vec<Change>) {
 /// The changes are refused in these words, and nothing of them was done: neither what came before the one that
 /// was refused, nor anything else that can be read.
 pub async fn refuse(store: &dyn Store, changes: Vec<Change>, expected: Refusal) {
-    refuse_transaction(store, Transaction::new("contract", changes), expected).await;
+    refuse_transaction(store, Transaction::new("contract", &arena(), changes), expected).await;
 }
 
 pub async fn refuse_transaction(store: &dyn Store, mut transaction: Transaction, expected: Refusal) {

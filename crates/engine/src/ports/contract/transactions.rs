@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::ports::Store;
 use crate::ports::store::{
     Change, ClaimedSince, ForgetAllocations, Guard, LastAddress, NewAllocation, NewOperation, NewRoomRecord,
-    OperationUpdate, QueueId, Refusal, RolloutState, SchedulerState, Transaction,
+    OperationUpdate, QueueId, Refusal, RolloutState, SchedulerState, Transaction, TransactionId,
 };
 
 use super::fixtures::*;
@@ -45,6 +45,10 @@ where
             of_many_writers_one_gets_to_the_versions,
             of_many_workers_one_owns,
             one_refusal_among_many_hurts_no_neighbour,
+            sent_again_every_kind_of_change_is_done_once,
+            sent_again_its_guard_is_not_asked,
+            what_was_refused_is_decided_anew,
+            several_are_sent_again_together,
         ]
     );
 }
@@ -222,7 +226,7 @@ async fn a_guard_may_end_what_it_guards(store: &dyn Store) {
 /// Commits all at once, and says for each one what became of it.
 async fn commit_at_once(store: &dyn Store, transactions: Vec<Vec<Change>>) -> Vec<Result<(), Refusal>> {
     let commits = transactions.into_iter().map(|changes| async move {
-        let outcome = store.commit(Transaction::new("contract", changes)).await;
+        let outcome = store.commit(Transaction::new("contract", &arena(), changes)).await;
         outcome.map_err(|error| error.refusal().cloned().expect("nothing is broken"))
     });
     join_all(commits).await
@@ -321,4 +325,67 @@ async fn one_refusal_among_many_hurts_no_neighbour(store: &dyn Store) {
     let size = scheduler(store, &arena()).await.fleet_size;
     assert_eq!(size as usize, FLEET_SIZE as usize + done);
     assert_eq!(store.unfinished(&arena()).await.unwrap().len(), done);
+}
+
+async fn sent_again_every_kind_of_change_is_done_once(store: &dyn Store) {
+    one_of_everything(store).await;
+    let held = lock(store, LockKind::Panic).await.token;
+    let queue = event_queue(store).await.id;
+    for (number, changes) in (1..).zip(every_kind_of_change(held, queue)) {
+        let transaction = sent_as(number, changes);
+        store.commit(transaction.clone()).await.unwrap();
+        let done = everything(store).await;
+        for _ in 0..2 {
+            let again = store.commit(transaction.clone()).await;
+            assert!(again.is_ok(), "{again:?} of {transaction:?}, which was done");
+            assert_eq!(everything(store).await, done, "done twice: {transaction:?}");
+        }
+    }
+}
+
+async fn sent_again_its_guard_is_not_asked(store: &dyn Store) {
+    open(store).await;
+    let token = store.own(&arena(), "worker-1", at(0), TTL).await.unwrap().unwrap();
+    let guard = Guard { scheduler: arena(), token, operation: None, locks: Vec::new() };
+    let adjusted =
+        Transaction { guard: Some(guard.clone()), ..sent_as(1, vec![adjust_fleet(&arena(), 1)]) };
+    store.commit(adjusted.clone()).await.unwrap();
+    store.disown(&arena(), token).await.unwrap();
+    store.own(&arena(), "worker-2", at(1), TTL).await.unwrap().unwrap();
+    store.commit(adjusted.clone()).await.unwrap();
+    assert_eq!(scheduler(store, &arena()).await.fleet_size, FLEET_SIZE + 1);
+    // The same under another id is another transaction.
+    let another = Transaction { id: Some(TransactionId(2)), ..adjusted };
+    refuse_transaction(store, another, Refusal::StaleToken { scheduler: arena() }).await;
+}
+
+async fn what_was_refused_is_decided_anew(store: &dyn Store) {
+    open(store).await;
+    let transaction = sent_as(1, vec![start(1)]);
+    let refused = store.commit(transaction.clone()).await.unwrap_err();
+    assert_eq!(refused.refusal(), Some(&Refusal::OperationNotFound(operation_id(1))));
+    accept(store, vec![Change::Enqueue(new_operation(1))]).await;
+    store.commit(transaction).await.unwrap();
+    assert!(operation(store, 1).await.is_executing());
+}
+
+async fn several_are_sent_again_together(store: &dyn Store) {
+    open(store).await;
+    let transactions = vec![
+        sent_as(1, vec![adjust_fleet(&arena(), 1)]),
+        sent_as(2, vec![start(1)]),
+        sent_as(3, vec![adjust_fleet(&arena(), 2)]),
+    ];
+    let answers = store.commit_each(transactions.clone()).await.unwrap();
+    assert_eq!(answers, [Ok(()), Err(Refusal::OperationNotFound(operation_id(1))), Ok(())]);
+    assert_eq!(store.commit_each(transactions.clone()).await.unwrap(), answers);
+    // In another company, too.
+    store.commit(transactions[2].clone()).await.unwrap();
+    let answers = store.commit_each(vec![sent_as(4, Vec::new()), transactions[0].clone()]).await.unwrap();
+    assert_eq!(answers, [Ok(()), Ok(())]);
+    assert_eq!(scheduler(store, &arena()).await.fleet_size, FLEET_SIZE + 3);
+}
+
+fn sent_as(id: u128, changes: Vec<Change>) -> Transaction {
+    Transaction { id: Some(TransactionId(id)), ..Transaction::new("contract", &arena(), changes) }
 }

@@ -28,10 +28,19 @@ use super::refusal::Refusal;
 pub struct Transaction {
     /// Names this write in logs, metrics and failpoints.
     pub label: &'static str,
+    /// Sent again under the same id, it is not carried out again. `None`: it is sent once.
+    pub id: Option<TransactionId>,
+    /// Whose rows it writes. A store that several processes share locks the scheduler's row before anything else, so that
+    /// two transactions never wait for each other. `None`: what it writes belongs to no scheduler, or to one that is gone.
+    pub scheduler: Option<SchedulerName>,
     /// `None` for what needs no ownership: requests from outside, and facts such as a room's end.
     pub guard: Option<Guard>,
     pub changes: Vec<Change>,
 }
+
+/// Made by who sends a transaction; see [`Transaction::id`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TransactionId(pub u128);
 
 /// The writer's claim to own the scheduler, checked before any change. Refused with [`Refusal::StaleToken`] if
 /// another token is current, or none; one that ran out and was taken by nobody still holds.
@@ -241,11 +250,18 @@ pub enum Change {
 }
 
 impl Transaction {
-    pub fn new(label: &'static str, changes: Vec<Change>) -> Self {
-        Self { label, guard: None, changes }
+    /// A request, or a fact, about one scheduler.
+    pub fn new(label: &'static str, scheduler: &SchedulerName, changes: Vec<Change>) -> Self {
+        Self { scheduler: Some(scheduler.clone()), ..Self::of_no_scheduler(label, changes) }
     }
 
+    /// Written by the scheduler's owner.
     pub fn guarded(label: &'static str, guard: Guard, changes: Vec<Change>) -> Self {
-        Self { label, guard: Some(guard), changes }
+        let scheduler = Some(guard.scheduler.clone());
+        Self { scheduler, guard: Some(guard), ..Self::of_no_scheduler(label, changes) }
+    }
+
+    pub fn of_no_scheduler(label: &'static str, changes: Vec<Change>) -> Self {
+        Self { label, id: None, scheduler: None, guard: None, changes }
     }
 }

@@ -6,6 +6,7 @@
 //!
 //! Times come back to the microsecond, which is finer than anything that is decided on.
 
+mod carried_out;
 mod change;
 mod new_records;
 mod outbox;
@@ -25,7 +26,8 @@ use crate::documents::Unreadable;
 pub use maestro_core::rollout::{RolloutRecord, RolloutState};
 pub use maestro_core::scheduler::SchedulerState;
 
-pub use change::{Change, Guard, Transaction};
+pub use carried_out::CarriedOut;
+pub use change::{Change, Guard, Transaction, TransactionId};
 pub use new_records::{
     ClaimedSince, ForgetAllocations, NewAllocation, NewLock, NewOperation, NewRoomRecord, NewScheduler,
     NoAction, OperationUpdate, Routine, SchedulerUpdate, VERSION_OPERATIONS,
@@ -49,10 +51,15 @@ pub trait Store:
     SchedulerStore + OperationStore + RoomRegistry + AllocationStore + RegionStore + Outbox
 {
     /// Carries out all changes, in their order, or none. Durable when it returns.
+    ///
+    /// A transaction that has an [id](Transaction::id) and was carried out is answered like the first time when it is sent
+    /// again within 15 minutes, whatever has become of its guard and of what it changed. One that was refused is decided
+    /// anew.
     async fn commit(&self, transaction: Transaction) -> Result;
 
     /// Carries out several transactions together. Each is accepted or refused by itself, in their order, and they share
-    /// what makes them durable. An error: nobody knows of any of them.
+    /// what makes them durable. An error is that of all: with [`StoreError::Unavailable`] none of them was carried out, with
+    /// [`StoreError::Unknown`] any of them may have been. Sent again, those that were are answered as by [`Self::commit`].
     async fn commit_each(&self, transactions: Vec<Transaction>) -> Result<Vec<Result<(), Refusal>>>;
 }
 
@@ -253,9 +260,16 @@ pub enum StoreError {
     /// This build cannot read what is stored there; everything else can be read.
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
-    /// The store did not do it (disk full, file damaged, gone); nothing was changed as far as one can know.
+    /// The store did not do it (disk full, file damaged, gone); nothing was changed.
     #[error("the store could not {step}")]
     Unavailable {
+        step: &'static str,
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The answer is lost: it was done, or it was not. Who needs to know sends it again, under the same id.
+    #[error("the store did not say whether it could {step}")]
+    Unknown {
         step: &'static str,
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -270,10 +284,17 @@ impl StoreError {
         Self::Unavailable { step, source: source.into() }
     }
 
+    pub fn unknown(
+        step: &'static str,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Self::Unknown { step, source: source.into() }
+    }
+
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Refused(refusal) => Some(refusal),
-            Self::Unreadable(_) | Self::Unavailable { .. } => None,
+            Self::Unreadable(_) | Self::Unavailable { .. } | Self::Unknown { .. } => None,
         }
     }
 }

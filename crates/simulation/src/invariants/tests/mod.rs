@@ -72,7 +72,7 @@ impl Scene {
 
     /// What anyone may write.
     async fn request(&self, changes: Vec<Change>) {
-        self.written("api", Transaction::new("request", changes)).await;
+        self.written("api", Transaction::of_no_scheduler("request", changes)).await;
     }
 
     /// What the owner writes.

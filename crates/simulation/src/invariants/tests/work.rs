@@ -16,7 +16,7 @@ fn only_the_owner_works() {
     check(
         async |scene| {
             begin(scene).await;
-            scene.told("two", &Transaction::new("step", step())).await;
+            scene.told("two", &Transaction::of_no_scheduler("step", step())).await;
         },
         &[Invariant::OneExecutor],
     );

@@ -144,12 +144,12 @@ pub(super) async fn a_part_of_a_request_is_answered_once(store: &dyn Store) {
 }
 
 fn one(change: Change) -> Transaction {
-    Transaction::new("allocate", vec![change])
+    Transaction::new("allocate", &arena(), vec![change])
 }
 
 pub(super) async fn transactions_that_are_written_together_are_refused_one_by_one(store: &dyn Store) {
     rooms(store, 3).await;
-    let half = Transaction::new("allocate", vec![allocate(4, 3, 1), allocate(5, 9, 1)]);
+    let half = Transaction::new("allocate", &arena(), vec![allocate(4, 3, 1), allocate(5, 9, 1)]);
     let answers = store
         .commit_each(vec![
             one(allocate(1, 1, 1)),

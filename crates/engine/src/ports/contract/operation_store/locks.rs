@@ -277,7 +277,7 @@ pub(super) async fn of_many_takers_one_gets_the_lock(store: &dyn Store) {
     open(store).await;
     let attempts = (1..=TAKERS).map(|number| {
         let taken = vec![take(Downscaling, holder(number), 1)];
-        async move { (number, store.commit(Transaction::new("contract", taken)).await) }
+        async move { (number, store.commit(Transaction::new("contract", &arena(), taken)).await) }
     });
     let outcomes = join_all(attempts).await;
     let held = lock(store, Downscaling).await;
@@ -296,7 +296,7 @@ pub(super) async fn many_who_come_at_once_get_a_place_each(store: &dyn Store) {
     // Each one twice.
     let attempts = (0..2 * TAKERS).map(|number| {
         let place = vec![await_lock(Downscaling, holder(number / 2), 1)];
-        store.commit(Transaction::new("contract", place))
+        store.commit(Transaction::new("contract", &arena(), place))
     });
     assert!(join_all(attempts).await.iter().all(Result::is_ok));
     let mut holders: Vec<_> = waiting(store).await.into_iter().map(|(_, holder)| holder).collect();
