@@ -170,7 +170,11 @@ impl FaultInjector {
         let (there, back) = (way(), if call.writes { way() } else { Duration::ZERO });
         let fate = match call.writes {
             true if faults.fails_before.hits(&mut random) => {
-                if random.bool() { Fate::FailsBefore } else { Fate::Unreachable }
+                if random.bool() {
+                    Fate::FailsBefore
+                } else {
+                    Fate::Unreachable
+                }
             }
             false if faults.fails_before.hits(&mut random) => Fate::Unreachable,
             true if faults.fails_after.hits(&mut random) => Fate::FailsAfter,

@@ -178,7 +178,13 @@ fn a_room_that_is_written_off_unseen_is_noticed() {
             let (at, how) = (world.now(), "lost".into());
             let ended = Ended { at, how, cause: EndCause::Unknown, was_ready: true };
             let end = Change::EndRoom { scheduler: arena(), room: room.clone(), ended };
-            world.engine().ports().store.commit(Transaction::of_no_scheduler("room ended", vec![end])).await.unwrap();
+            world
+                .engine()
+                .ports()
+                .store
+                .commit(Transaction::of_no_scheduler("room ended", vec![end]))
+                .await
+                .unwrap();
         };
         let mut rooms = rooms.iter();
         // It runs, and whoever wrote that could have looked.

@@ -17,11 +17,11 @@ use maestro_engine::ports::store::{
 };
 use rusqlite::Connection;
 
+use super::failure::Failure;
 use super::{
     EmbeddedStore, allocation_rows, allocations, locks, operation_rows, operations, outbox, regions, rooms,
     schedulers, transaction, versions, workers,
 };
-use super::failure::Failure;
 use crate::failpoints::RENEW;
 
 #[async_trait]

@@ -347,8 +347,7 @@ async fn sent_again_its_guard_is_not_asked(store: &dyn Store) {
     open(store).await;
     let token = store.own(&arena(), "worker-1", at(0), TTL).await.unwrap().unwrap();
     let guard = Guard { scheduler: arena(), token, operation: None, locks: Vec::new() };
-    let adjusted =
-        Transaction { guard: Some(guard.clone()), ..sent_as(1, vec![adjust_fleet(&arena(), 1)]) };
+    let adjusted = Transaction { guard: Some(guard.clone()), ..sent_as(1, vec![adjust_fleet(&arena(), 1)]) };
     store.commit(adjusted.clone()).await.unwrap();
     store.disown(&arena(), token).await.unwrap();
     store.own(&arena(), "worker-2", at(1), TTL).await.unwrap().unwrap();

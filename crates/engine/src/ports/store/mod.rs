@@ -284,10 +284,7 @@ impl StoreError {
         Self::Unavailable { step, source: source.into() }
     }
 
-    pub fn unknown(
-        step: &'static str,
-        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-    ) -> Self {
+    pub fn unknown(step: &'static str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Unknown { step, source: source.into() }
     }
 

@@ -97,10 +97,16 @@ fn check_caps(cap: Option<u32>, bound_to: Option<Region>, first: u32, then: u32)
     runtime.block_on(async {
         let store = MemoryStore::new();
         let intend = |numbers: std::ops::Range<u32>| {
-            Transaction::of_no_scheduler("step", numbers.map(|number| Change::IntendRoom(room(number))).collect())
+            Transaction::of_no_scheduler(
+                "step",
+                numbers.map(|number| Change::IntendRoom(room(number))).collect(),
+            )
         };
         let adds = intend(first..first + then);
-        store.commit(Transaction::of_no_scheduler("request", vec![Change::CreateScheduler(scheduler)])).await.unwrap();
+        store
+            .commit(Transaction::of_no_scheduler("request", vec![Change::CreateScheduler(scheduler)]))
+            .await
+            .unwrap();
         store.commit(intend(0..first)).await.unwrap();
         store.commit(adds.clone()).await.unwrap();
         let found = caps::overstepped(&arena(), &adds, &store).await.unwrap();
