@@ -24,6 +24,10 @@ pub(super) struct HealthController;
 /// Rooms that a reason names one by one.
 const ROOMS_NAMED: usize = 5;
 
+/// What progress says of a cycle.
+const SCHEDULED: &str = "scheduled";
+const RECONCILED: &str = "reconciled";
+
 #[async_trait]
 impl Executor for HealthController {
     async fn step(&self, work: &Work) -> Result<Step> {
@@ -32,10 +36,17 @@ impl Executor for HealthController {
         }
         // One that had to wait, or that something is to be put right for, looks anew.
         let handed = work.planned.as_ref().filter(|planned| planned.is_good_for(work));
-        let (mut step, mut reconciled, mut gathered) = (Step::default(), false, None);
+        let (mut step, mut gathered) = (Step::default(), None);
+        let reconciled = work.operation.progress[RECONCILED].as_bool().unwrap_or(false);
         if handed.is_none() {
-            step = reconciling::reconcile(work).await?;
-            reconciled = !step.history.is_empty();
+            if !reconciled {
+                step = reconciling::reconcile(work).await?;
+                if !step.history.is_empty() {
+                    // Written first: a plan must not count rooms that end in its own transaction.
+                    step.progress = Some(after_reconciling(&work.operation));
+                    return Ok(step);
+                }
+            }
             gathered = prepare_anew(work, &mut step).await?;
         }
         let Some(planned) = handed.or(gathered.as_ref()) else { return Ok(step) };
@@ -113,11 +124,16 @@ pub(crate) fn decided(
 
 /// What a cycle begins with that comes when it is time for one, not because something changed.
 pub(crate) fn scheduled() -> Value {
-    json!({ "scheduled": true })
+    json!({ SCHEDULED: true })
+}
+
+/// It has put something right, and is to plan now.
+fn after_reconciling(cycle: &Operation) -> Value {
+    json!({ SCHEDULED: is_scheduled(cycle), RECONCILED: true })
 }
 
 pub(super) fn is_scheduled(operation: &Operation) -> bool {
-    operation.progress["scheduled"].as_bool().unwrap_or(false)
+    operation.progress[SCHEDULED].as_bool().unwrap_or(false)
 }
 
 fn shrinks(operation: &NewOperation) -> bool {
