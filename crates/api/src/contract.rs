@@ -134,7 +134,7 @@ fn context() -> Context {
         }
     }
     let ports = Ports {
-        store: Arc::new(MemoryStore::new()),
+        store: Arc::new(MemoryStore::new(Arc::new(Standing))),
         table: Arc::new(MemoryRoomTable::new()),
         runtimes: Arc::new(BTreeMap::new()),
         events: Arc::new(NoEventSink),

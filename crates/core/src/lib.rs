@@ -24,6 +24,7 @@
 //! | Who may take a lock? | [`lock`] |
 //! | When does a region count as lost? | [`region`] |
 //! | Which worker works on which scheduler, and when? | [`workforce`], [`stagger`] |
+//! | What time is it, whatever the clock of a host shows? | [`store_time`] |
 //! | What must always hold? | [`invariant`], and [`guards`] that tests remove to see it found |
 //!
 //! # Example
@@ -75,6 +76,7 @@ pub mod rollout;
 pub mod room;
 pub mod scheduler;
 pub mod stagger;
+pub mod store_time;
 pub mod stream;
 pub mod text;
 pub mod time;

@@ -27,6 +27,7 @@ use crate::rooms::{leftovers, recovery};
 use crate::services::Admission;
 use crate::silences::Silences;
 use crate::stream::Stream;
+use crate::time::{self, StoreTime};
 use crate::worker::Manager;
 use crate::{Error, Health, Importance, Readiness, Result, Settings, TaskName, Tasks, with_sources};
 
@@ -49,6 +50,7 @@ pub struct Engine {
     pub(crate) events: Events,
     pub(crate) stream: Stream,
     pub(crate) tokens: Tokens,
+    pub(crate) time: StoreTime,
 }
 
 /// How long the last observations may take to be written at a shutdown.
@@ -112,6 +114,7 @@ impl Engine {
         ports.runtimes = Arc::new(ports.runtimes.iter().map(patient).collect());
         Arc::new(Self {
             regions: Regions::of(ports.runtimes.keys()),
+            time: StoreTime::new(ports.clock.clone()),
             ports,
             settings,
             tasks,
@@ -134,6 +137,7 @@ impl Engine {
     /// Takes up where the stores left off, and begins to work. Rooms can ping as soon as this returns. A region that does
     /// not answer is adopted when it does.
     pub async fn start(self: &Arc<Self>, parts: Parts) -> Result<Running> {
+        time::learn(self).await?;
         self.check_regions().await?;
         let (stop_observing, observing_stopped) = watch::channel(false);
         let mut observers = Vec::new();
@@ -143,6 +147,7 @@ impl Engine {
         }
         watching::begin(self, parts).await;
         let mut watches = self.watch_regions(parts, &observing_stopped);
+        watches.push(self.watch("store time watch", &observing_stopped, time::watch));
         watches.push(self.watch("metrics reporter", &observing_stopped, metrics::report));
         watches.push(self.watch("panic watch", &observing_stopped, panic_scaling::watch));
         watches.push(self.watch("allocator", &observing_stopped, allocator::run));
@@ -236,8 +241,9 @@ impl Engine {
         &self.ports
     }
 
+    /// The store's time.
     pub(crate) fn now(&self) -> Timestamp {
-        self.ports.clock.now()
+        self.time.now()
     }
 
     pub(crate) fn runtime(&self, region: &Region) -> Result<&Arc<dyn Runtime>> {

@@ -88,6 +88,7 @@ mod settings;
 mod silences;
 mod stream;
 mod tasks;
+mod time;
 mod wake;
 mod worker;
 

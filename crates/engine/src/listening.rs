@@ -1,12 +1,12 @@
 //! Since when rooms could be heard. Silence is not held against rooms if it falls into a time in which the machine slept, in
-//! which its clock was set forward, or in which pings were refused for lack of capacity.
+//! which the store's clock was set forward, or in which pings were refused for lack of capacity.
 
 use maestro_core::time::{Millis, Timestamp, after, age};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// More than a clock is set right by in everyday life, and much less than a ping timeout.
-const CLOCK_STEP: Millis = Millis::from_seconds(5);
+pub(crate) const CLOCK_STEP: Millis = Millis::from_seconds(5);
 
 #[derive(Default)]
 pub(crate) struct Listening(Mutex<Heard>);

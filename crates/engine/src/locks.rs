@@ -18,14 +18,12 @@ impl Engine {
         taker: Taker,
         reason: &str,
     ) -> Change {
-        let at = self.now();
         Change::TakeLock(NewLock {
             scheduler: scheduler.clone(),
             kind,
             taker,
             reason: reason.into(),
-            at,
-            expires_at: (!taker.holder.is_rollout()).then(|| after(at, self.settings.lock_ttl)),
+            ttl: (!taker.holder.is_rollout()).then_some(self.settings.lock_ttl),
         })
     }
 

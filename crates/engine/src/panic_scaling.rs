@@ -111,16 +111,15 @@ pub(crate) async fn watch(engine: Arc<Engine>) {
 /// Decides on the counters, which cost nothing, and if they say so once more on everything that is on its way.
 async fn look(engine: &Engine, scheduler: &SchedulerName) -> Result {
     let Some(record) = engine.ports.store.scheduler(scheduler).await? else { return Ok(()) };
-    let Some(autoscaling) = record.autoscaling().filter(|_| record.state == SchedulerState::InSync) else {
-        return Ok(());
-    };
+    let Some(autoscaling) = at_work(&record) else { return Ok(()) };
     let matches_max = record.recipe.match_allocation.max_matches;
     let counts = engine.ports.table.counts(scheduler).await?;
     // The counters do not know which regions can be reached: with one that is lost, there are fewer places.
     if engine.regions.all_reachable() && need(&counts.demand(matches_max), autoscaling).is_none() {
         return Ok(());
     }
-    let fleet = whole_fleet(engine, &record, None).await?;
+    let (record, fleet) = whole_fleet(engine, scheduler, None).await?;
+    let Some(autoscaling) = at_work(&record) else { return Ok(()) };
     if fleet.panic || fleet.place_left(&record) == Some(0) {
         return Ok(());
     }
@@ -134,6 +133,10 @@ async fn look(engine: &Engine, scheduler: &SchedulerName) -> Result {
         0 => Ok(()),
         delta => ask_for_rooms(engine, &record, Need { delta, ..need }).await,
     }
+}
+
+fn at_work(record: &SchedulerRecord) -> Option<&Autoscaling> {
+    record.autoscaling().filter(|_| record.state == SchedulerState::InSync)
 }
 
 /// The lock and the rooms in one transaction: of all who ask for the same, one gets them.

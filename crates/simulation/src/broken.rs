@@ -8,9 +8,11 @@ use maestro_core::invariant::Invariant;
 use maestro_core::operation::{Definition, Operation, OperationId};
 use maestro_core::room::{RoomId, RoomStatus};
 use maestro_core::scheduler::SchedulerName;
+use maestro_core::time::Timestamp;
+use maestro_engine::ports::Clock;
 use maestro_engine::ports::room_table::{Claim, RoomView};
 use maestro_engine::ports::store::{
-    Change, QueuedEvent, RoomRecord, SchedulerRecord, StoreError, Transaction,
+    Change, OwnershipRecord, QueuedEvent, RoomRecord, SchedulerRecord, StoreError, Transaction,
 };
 
 /// What all rooms get without the guard of [`Invariant::PortOnce`].
@@ -83,6 +85,17 @@ pub(crate) fn answered(is_request: bool, outcome: Result<(), StoreError>) -> Res
         }
         outcome => outcome,
     }
+}
+
+/// What a store says that is asked for its time, without the guard of [`Invariant::RenewedStays`]: what the host's own clock
+/// shows.
+pub(crate) fn time(store: Timestamp, host: &dyn Clock) -> Timestamp {
+    if guards::stands(Invariant::RenewedStays) { store } else { host.now() }
+}
+
+/// Then a worker also gets what has run out by the clock of its host.
+pub(crate) fn runs_out(ownership: &OwnershipRecord, owner: &str, host: &dyn Clock) -> bool {
+    !guards::stands(Invariant::RenewedStays) && ownership.owner != owner && ownership.expires_at <= host.now()
 }
 
 /// The first room is not found until there are two of it.

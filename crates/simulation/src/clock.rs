@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use maestro_core::time::Timestamp;
+use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::Clock;
 use tokio::time::Instant;
 
@@ -61,6 +61,11 @@ pub struct Skew {
 
 impl Skew {
     pub const NONE: Self = Self { millis: 0 };
+
+    /// So much that who went by it would take what others have, or keep what is not its own any more.
+    pub(crate) fn is_beyond(self, span: Millis) -> bool {
+        self.millis.unsigned_abs() > span.0
+    }
 }
 
 /// Runs as fast as the right one, by a constant time apart from it.

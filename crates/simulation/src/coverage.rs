@@ -16,6 +16,8 @@ pub enum RareEvent {
     LostReply,
     /// A write was sent a second time, and was done already.
     SentAgain,
+    /// A worker became an owner, and was never told.
+    UnheardOwnership,
     CrashBeforeWrite,
     CrashAfterWrite,
     SlowCall,
@@ -29,8 +31,10 @@ pub enum RareEvent {
     /// Two workers owned schedulers at the same time.
     SharedWork,
     CleanStop,
-    /// The clock was set, forward or back.
+    /// The store's clock was set, forward or back.
     ClockLeap,
+    /// The clock of a host is wrong by more than the time that an ownership lasts.
+    WrongClock,
     /// Engines heard no wake-up of each other.
     NoWakeUps,
     LostTable,
@@ -83,11 +87,12 @@ pub enum RareEvent {
 }
 
 impl RareEvent {
-    pub const ALL: [Self; 49] = [
+    pub const ALL: [Self; 51] = [
         Self::Unreachable,
         Self::LostRequest,
         Self::LostReply,
         Self::SentAgain,
+        Self::UnheardOwnership,
         Self::CrashBeforeWrite,
         Self::CrashAfterWrite,
         Self::SlowCall,
@@ -98,6 +103,7 @@ impl RareEvent {
         Self::SharedWork,
         Self::CleanStop,
         Self::ClockLeap,
+        Self::WrongClock,
         Self::NoWakeUps,
         Self::LostTable,
         Self::LostPing,
@@ -141,6 +147,7 @@ impl RareEvent {
             Self::LostRequest => "lost request",
             Self::LostReply => "lost reply",
             Self::SentAgain => "write sent again",
+            Self::UnheardOwnership => "owner that was never told",
             Self::CrashBeforeWrite => "crash before a write",
             Self::CrashAfterWrite => "crash after a write",
             Self::SlowCall => "slow call",
@@ -151,6 +158,7 @@ impl RareEvent {
             Self::SharedWork => "several workers at work",
             Self::CleanStop => "clean stop",
             Self::ClockLeap => "clock set forward or back",
+            Self::WrongClock => "a host's clock is wrong",
             Self::NoWakeUps => "engines that do not hear each other",
             Self::LostTable => "lost room table",
             Self::LostPing => "lost ping",

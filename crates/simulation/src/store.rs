@@ -6,6 +6,7 @@ mod registry;
 mod tests;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use maestro_core::allocation::AllocationState;
@@ -14,10 +15,10 @@ use maestro_core::operation::{Operation, OperationId, OperationStatus, Stage, To
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
-    CarriedOut, Change, EventFilter, EventPage, EventPageRequest, EventQueue, OperationPage, OperationStore,
-    OrphanedQueue, Outbox, OwnershipRecord, PageRequest, QueueId, QueuedEvent, Refusal, Renewal,
-    SchedulerRecord, SchedulerStore, Store, StoreError, Transaction, UnreadableScheduler, UnreadableVersion,
-    VersionRecord, Workforce,
+    CarriedOut, Change, EventFilter, EventPage, EventPageRequest, EventQueue, FleetRecord, OperationPage,
+    OperationStore, OrphanedQueue, Outbox, OwnershipRecord, PageRequest, QueueId, QueuedEvent, Refusal,
+    Renewal, SchedulerRecord, SchedulerStore, Store, StoreError, Transaction, UnreadableScheduler,
+    UnreadableVersion, VersionRecord, Workforce,
 };
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -250,6 +251,25 @@ fn lost(loss: Loss, why: &'static str) -> StoreError {
 
 #[async_trait]
 impl Store for SimulatedStore {
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        let now = self.read(&"now", self.inner.now()).await?;
+        Ok(broken::time(now, &*self.injector.around().clock))
+    }
+
+    async fn fleet(
+        &self,
+        scheduler: &SchedulerName,
+        ended_max: usize,
+    ) -> Result<Option<FleetRecord>, StoreError> {
+        let mut fleet = self.read(&"fleet", self.inner.fleet(scheduler, ended_max)).await?;
+        if let Some(FleetRecord { scheduler, unfinished, live, .. }) = &mut fleet {
+            broken::scheduler(scheduler);
+            broken::unfinished(unfinished);
+            live.iter_mut().for_each(broken::registered);
+        }
+        Ok(fleet)
+    }
+
     async fn commit(&self, transaction: Transaction) -> Result<(), StoreError> {
         self.commit_after(LATENCY, transaction).await
     }
@@ -369,19 +389,30 @@ impl OperationStore for SimulatedStore {
         &self,
         schedulers: &[SchedulerName],
         owner: &str,
-        now: Timestamp,
         ttl: Millis,
     ) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
+        let around = self.injector.around();
+        let gave_some = AtomicBool::new(false);
         let act = async {
-            let owned = self.inner.own_all(schedulers, owner, now, ttl).await?;
-            let around = self.injector.around();
+            let (before, now) = (self.inner.workers().await?.ownerships, self.inner.now().await?);
+            let asked = before.iter().filter(|ownership| schedulers.contains(&ownership.scheduler));
+            for lost in asked.filter(|ownership| broken::runs_out(ownership, owner, &*around.clock)) {
+                self.inner.disown(&lost.scheduler, lost.token).await?;
+            }
+            let owned = self.inner.own_all(schedulers, owner, ttl).await?;
             for (scheduler, token) in &owned {
                 self.injector.note(format_args!("owns {scheduler} by token {}", token.0));
-                around.inspector.owned(&around.node, scheduler, *token);
+                let last = before.iter().find(|ownership| ownership.scheduler == *scheduler);
+                around.inspector.owned(&around.node, scheduler, *token, last, now);
             }
+            gave_some.store(!owned.is_empty(), Ordering::Relaxed);
             Ok(owned)
         };
-        self.write(&"own", act).await
+        let answer = self.write(&"own", act).await;
+        if answer.is_err() && gave_some.into_inner() {
+            around.coverage.saw(RareEvent::UnheardOwnership);
+        }
+        answer
     }
 
     async fn renew(&self, renewal: Renewal<'_>) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
@@ -437,12 +468,7 @@ impl Outbox for SimulatedStore {
         self.read(&"has_orphaned_queues", self.inner.has_orphaned_queues()).await
     }
 
-    async fn own_orphaned_queues(
-        &self,
-        owner: &str,
-        now: Timestamp,
-        ttl: Millis,
-    ) -> Result<Vec<OrphanedQueue>, StoreError> {
-        self.write(&"own orphaned events", self.inner.own_orphaned_queues(owner, now, ttl)).await
+    async fn own_orphaned_queues(&self, owner: &str, ttl: Millis) -> Result<Vec<OrphanedQueue>, StoreError> {
+        self.write(&"own orphaned events", self.inner.own_orphaned_queues(owner, ttl)).await
     }
 }

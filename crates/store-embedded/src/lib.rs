@@ -47,6 +47,7 @@
 //! ```
 
 mod backup;
+mod clock;
 #[cfg(any(test, feature = "failpoints"))]
 mod failpoints;
 #[cfg(not(any(test, feature = "failpoints")))]

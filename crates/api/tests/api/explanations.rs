@@ -31,14 +31,8 @@ async fn stuck(world: &World) -> Vec<Value> {
 /// A worker that owns the scheduler, and gives a sign of life now.
 async fn worker(world: &World) -> Token {
     let store = &world.engine.ports().store;
-    let token = store.own(&arena(), "worker-1", world.now(), TTL).await.unwrap().unwrap();
-    let renewal = Renewal {
-        worker: "worker-1",
-        now: world.now(),
-        ownership_ttl: TTL,
-        operation_ttl: TTL,
-        lock_ttl: TTL,
-    };
+    let token = store.own(&arena(), "worker-1", TTL).await.unwrap().unwrap();
+    let renewal = Renewal { worker: "worker-1", ownership_ttl: TTL, operation_ttl: TTL, lock_ttl: TTL };
     store.renew(renewal).await.unwrap();
     token
 }
@@ -84,7 +78,7 @@ async fn it_waits_for_a_lock_until_its_patience_is_over() {
     let history = vec![HistoryEvent { at: since, event: "Starting operation".into() }];
     world
         .write(vec![
-            taken(LockKind::Downscaling, Holder::Rollout(Version::FIRST), since, None),
+            taken(LockKind::Downscaling, Holder::Rollout(Version::FIRST), None),
             Change::StartOperation { operation: id, lease, history },
             Change::UpdateOperation(update),
             Change::AwaitLock {

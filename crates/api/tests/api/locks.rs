@@ -7,7 +7,7 @@ use axum::http::Request;
 use maestro_core::lock::{Holder, LockKind, Taker, Waiter};
 use maestro_core::operation::{DefinitionKind, HistoryEvent, Lease, OperationId, Token};
 use maestro_core::scheduler::{SchedulerName, SizeBaseline, Version};
-use maestro_core::time::Timestamp;
+use maestro_core::time::Millis;
 use maestro_engine::Parts;
 use maestro_engine::ports::store::{Change, NewLock, RolloutRecord, RolloutState, SchedulerUpdate};
 use serde_json::{Value, json};
@@ -38,19 +38,18 @@ pub(crate) async fn removal(world: &World) -> Holder {
     Holder::Operation { kind: DefinitionKind::RemoveRooms, id: OperationId::parse(&id).unwrap() }
 }
 
-pub(crate) fn taken(kind: LockKind, holder: Holder, at: Timestamp, ttl: Option<Duration>) -> Change {
+pub(crate) fn taken(kind: LockKind, holder: Holder, ttl: Option<Duration>) -> Change {
     Change::TakeLock(NewLock {
         scheduler: arena(),
         kind,
         taker: Taker::of(holder),
         reason: "3 rooms more than wanted".into(),
-        at,
-        expires_at: ttl.map(|ttl| at + ttl),
+        ttl: ttl.map(Millis::from),
     })
 }
 
 async fn take(world: &World, kind: LockKind, holder: Holder, ttl: Option<Duration>) {
-    world.write(vec![taken(kind, holder, world.now(), ttl)]).await;
+    world.write(vec![taken(kind, holder, ttl)]).await;
 }
 
 pub(crate) async fn lock(world: &World, kind: LockKind) -> Value {
@@ -294,7 +293,7 @@ async fn a_stale_token_releases_nothing() {
     world
         .write(vec![
             Change::ReleaseLock { scheduler: arena(), kind: LockKind::Downscaling, holder: first },
-            taken(LockKind::Downscaling, second, world.now(), ttl),
+            taken(LockKind::Downscaling, second, ttl),
         ])
         .await;
     let held = lock(&world, LockKind::Downscaling).await;
@@ -335,8 +334,8 @@ async fn rolling_arena(state: RolloutState, note: &str) -> World {
     world
         .write(vec![
             set_rollout(0, &rollout),
-            taken(LockKind::Config, holder, world.now(), None),
-            taken(LockKind::Downscaling, holder, world.now(), None),
+            taken(LockKind::Config, holder, None),
+            taken(LockKind::Downscaling, holder, None),
         ])
         .await;
     world

@@ -12,7 +12,7 @@ use maestro_simulation::{Inspector, MemoryStore, SimulatedStore, Trace, VirtualC
 use crate::locks::{
     arena, is_released, lock, release, removal, rollout, set_rollout, taken, with_schedulers,
 };
-use crate::support::{Reply, World};
+use crate::support::{Reply, TestClock, World};
 
 const DL: LockKind = LockKind::Downscaling;
 const TTL: Option<Duration> = Some(Duration::from_secs(30));
@@ -29,7 +29,7 @@ const SEEDS: u64 = 20;
 
 impl Race {
     async fn new(seed: u64) -> Self {
-        let behind = Arc::new(MemoryStore::new());
+        let behind = Arc::new(MemoryStore::new(TestClock::begin()));
         let trace = Trace::begin(VirtualClock::begin());
         let inspector = Inspector::new(trace.clone());
         let slow = SimulatedStore::watched(behind.clone(), "api", inspector, trace.clone(), seed);
@@ -58,12 +58,9 @@ async fn the_lock_that_is_there_by_now_is_released() {
     for seed in 0..SEEDS {
         let race = Race::new(seed).await;
         let (first, second) = (removal(&race.world).await, removal(&race.world).await);
-        let now = race.world.now();
-        race.world.write(vec![taken(DL, first, now, TTL)]).await;
-        let handed_on = vec![
-            Change::ReleaseLock { scheduler: arena(), kind: DL, holder: first },
-            taken(DL, second, now, TTL),
-        ];
+        race.world.write(vec![taken(DL, first, TTL)]).await;
+        let handed_on =
+            vec![Change::ReleaseLock { scheduler: arena(), kind: DL, holder: first }, taken(DL, second, TTL)];
         let Some(reply) = race.run("/scheduler/arena/locks/downscaling", handed_on).await else { continue };
         is_released(&reply);
         assert_eq!(lock(&race.world, DL).await["isLocked"], false);
@@ -79,12 +76,9 @@ async fn with_a_token_nothing_but_what_was_seen_is_released() {
     for seed in 0..SEEDS {
         let race = Race::new(seed).await;
         let (first, second) = (removal(&race.world).await, removal(&race.world).await);
-        let now = race.world.now();
-        race.world.write(vec![taken(DL, first, now, TTL)]).await;
-        let handed_on = vec![
-            Change::ReleaseLock { scheduler: arena(), kind: DL, holder: first },
-            taken(DL, second, now, TTL),
-        ];
+        race.world.write(vec![taken(DL, first, TTL)]).await;
+        let handed_on =
+            vec![Change::ReleaseLock { scheduler: arena(), kind: DL, holder: first }, taken(DL, second, TTL)];
         let seen = lock(&race.world, DL).await["fencingToken"].clone();
         let path = format!("/scheduler/arena/locks/downscaling?token={seen}");
         let Some(reply) = race.run(&path, handed_on).await else { continue };
@@ -104,7 +98,7 @@ async fn a_holder_that_was_done_first_is_left_alone() {
     for seed in 0..SEEDS {
         let race = Race::new(seed).await;
         let holder = removal(&race.world).await;
-        race.world.write(vec![taken(DL, holder, race.world.now(), TTL)]).await;
+        race.world.write(vec![taken(DL, holder, TTL)]).await;
         let done = vec![Change::ReleaseLock { scheduler: arena(), kind: DL, holder }];
         let Some(reply) = race.run("/scheduler/arena/locks/downscaling", done).await else { continue };
         is_released(&reply);
@@ -121,7 +115,7 @@ async fn a_rollout_that_changes_meanwhile_is_paused_as_it_is_by_now() {
         let race = Race::new(seed).await;
         let rolling = rollout(&race.world, RolloutState::Rolling, "");
         let holder = Holder::Rollout(Version::FIRST);
-        let locked = taken(LockKind::Config, holder, race.world.now(), None);
+        let locked = taken(LockKind::Config, holder, None);
         race.world.write(vec![set_rollout(0, &rolling), locked]).await;
         let halted = rollout(&race.world, RolloutState::Halted, "v1.0.0 failed");
         let changed = vec![set_rollout(1, &halted)];

@@ -44,7 +44,13 @@ pub(crate) struct Reply {
 }
 
 /// The day it is when a test begins; from there on time is tokio's.
-struct TestClock(Instant);
+pub(crate) struct TestClock(Instant);
+
+impl TestClock {
+    pub(crate) fn begin() -> Arc<Self> {
+        Arc::new(Self(Instant::now()))
+    }
+}
 
 impl Clock for TestClock {
     fn now(&self) -> Timestamp {
@@ -60,7 +66,7 @@ impl Clock for TestClock {
 impl World {
     /// With nobody at work: what is asked for stays pending.
     pub(crate) fn standing() -> Self {
-        Self::standing_on(Arc::new(MemoryStore::new()))
+        Self::standing_on(Arc::new(MemoryStore::new(TestClock::begin())))
     }
 
     pub(crate) fn standing_on(store: Arc<dyn Store>) -> Self {
@@ -69,7 +75,7 @@ impl World {
 
     /// With several places for rooms.
     pub(crate) fn with_regions(regions: &[&'static str]) -> Self {
-        Self::made_of(Arc::new(MemoryStore::new()), regions)
+        Self::made_of(Arc::new(MemoryStore::new(TestClock::begin())), regions)
     }
 
     fn made_of(store: Arc<dyn Store>, regions: &[&'static str]) -> Self {
@@ -78,7 +84,7 @@ impl World {
         let by_region = |(name, runtime): (&&str, &Arc<InstantRuntime>)| {
             (Region((*name).into()), Arc::clone(runtime) as Arc<dyn Runtime>)
         };
-        let clock = Arc::new(TestClock(Instant::now()));
+        let clock = TestClock::begin();
         let random = Arc::new(Randomness::from_seed(8));
         let ports = Ports {
             store,

@@ -10,7 +10,7 @@ use maestro_simulation::MemoryStore;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-use crate::support::{Reply, World, recipe};
+use crate::support::{Reply, TestClock, World, recipe};
 
 const ALLOCATIONS: &str = "/schedulers/arena/allocations";
 
@@ -163,7 +163,7 @@ async fn who_hangs_up_leaves_no_room_held() {
 #[tokio::test(start_paused = true)]
 async fn the_same_request_again_before_the_first_is_written_down() {
     for spare in [0, 1, 2] {
-        let store = Arc::new(MemoryStore::new());
+        let store = Arc::new(MemoryStore::new(TestClock::begin()));
         let mut world = World::standing_on(store.clone());
         world.start(Parts::ALL).await;
         world.post("/schedulers", &recipe("arena", 1 + spare)).await.ok();

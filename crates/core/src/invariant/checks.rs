@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::operation::{OperationId, OperationStatus, Token};
 use crate::room::{HostPort, Purpose, RoomId};
+use crate::time::Timestamp;
 
 use super::{Invariant, InvariantViolation};
 
@@ -133,6 +134,14 @@ pub fn token_grew(before: Option<Token>, now: Token) -> Option<InvariantViolatio
     })
 }
 
+/// Who owned a scheduler, and until when, before another got it at `now`; all by the store's clock.
+pub fn renewed_stays(before: Option<(&str, Timestamp)>, now: Timestamp) -> Option<InvariantViolation> {
+    before.filter(|(_, until)| now < *until).map(|(owner, until)| {
+        let what = format!("it was taken at {now} from {owner}, whose it was until {until}");
+        InvariantViolation::new(Invariant::RenewedStays, what)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,5 +231,9 @@ mod tests {
         check(token_grew(None, Token(1)), None);
         check(token_grew(Some(Token(1)), Token(2)), None);
         check(token_grew(Some(Token(2)), Token(2)), Some(Invariant::TokensGrow));
+        let at = |second| Timestamp::from_second(second).unwrap();
+        check(renewed_stays(None, at(5)), None);
+        check(renewed_stays(Some(("worker-1", at(5))), at(5)), None);
+        check(renewed_stays(Some(("worker-1", at(5))), at(4)), Some(Invariant::RenewedStays));
     }
 }

@@ -12,7 +12,7 @@ use crate::words::words;
 
 pub use checks::{
     Removal, fleet_size_told, legal_transition, occupied_stay, one_executing, only_fleet, ports_once,
-    ready_first, ready_kept, rooms_made, surge_kept, token_grew,
+    ready_first, ready_kept, renewed_stays, rooms_made, surge_kept, token_grew,
 };
 
 words! {
@@ -40,6 +40,8 @@ words! {
         CapsKept = "caps-kept",
         /// A later owner has a greater token.
         TokensGrow = "tokens-grow",
+        /// Nothing is taken from a worker that renews it, whatever the clock of any host shows.
+        RenewedStays = "renewed-stays",
         /// Whatever was accepted is carried out or ends with a reason, also after a crash.
         AcceptedWorkSurvives = "accepted-work-survives",
         /// No slot of a room is handed to two matchmakers at the same time.

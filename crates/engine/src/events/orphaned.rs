@@ -58,7 +58,7 @@ async fn deliver_due(engine: &Engine) -> Result<bool, StoreError> {
         return Ok(false);
     }
     let now = engine.now();
-    let queues = store.own_orphaned_queues(&engine.owner, now, engine.settings.ownership_ttl).await?;
+    let queues = store.own_orphaned_queues(&engine.owner, engine.settings.ownership_ttl).await?;
     let due = queues.iter().filter(|queue| queue.next_at.is_some_and(|at: Timestamp| at <= now));
     for outcome in join_all(due.map(|queue| deliver(engine, queue))).await {
         outcome?;

@@ -114,17 +114,17 @@ fn is_panic(work: &Work) -> bool {
 /// the caps of regions.
 async fn clamp(work: &Work) -> Result<Step> {
     let asked = amount(&work.operation);
-    let Some(autoscaling) = work.scheduler.autoscaling() else {
+    let (scheduler, fleet) = fleet(&work.engine, &work.scheduler.name, Some(work.operation.id)).await?;
+    let Some(autoscaling) = scheduler.autoscaling() else {
         return Ok(Step::done().with_history("no rooms are added: autoscaling has been turned off"));
     };
-    let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
-    let total = fleet.plan(&work.scheduler).seen.total;
+    let total = fleet.plan(&scheduler).seen.total;
     let by_max = autoscaling.max.map(|max| {
         let why =
             format!("there are {total} of at most {}, counting those being started", count_of(max, "room"));
         (max.saturating_sub(total), why)
     });
-    let by_place = fleet.place_left(&work.scheduler).map(|left| {
+    let by_place = fleet.place_left(&scheduler).map(|left| {
         let why = fleet.places.why_left(left);
         (u32::try_from(left).unwrap_or(u32::MAX), why)
     });

@@ -18,12 +18,12 @@ use maestro_core::plan::{
 };
 use maestro_core::rollout::replacement_rules;
 use maestro_core::room::{EndCause, Purpose, Region, RoomId};
-use maestro_core::scheduler::Version;
+use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Timestamp, age};
 
 use crate::Engine;
 use crate::ports::room_table::RoomView;
-use crate::ports::store::{Ended, Intent, RoomRecord, SchedulerRecord};
+use crate::ports::store::{Ended, FleetRecord, Intent, Refusal, RoomRecord, SchedulerRecord, StoreError};
 
 use super::facts::{ended_fact, fact, failed_adds, took_too_long};
 use super::{Result, add_rooms, placing, remove_rooms};
@@ -49,7 +49,7 @@ pub(crate) struct FleetState {
     removing: u32,
     /// A panic is on its way: its add has not ended, so it holds the panic lock.
     pub(crate) panic: bool,
-    /// All operations that have not ended.
+    /// All operations that have not ended, without their histories.
     pub(crate) unfinished: Vec<Operation>,
     /// By how much the fleet size will differ when all operations that roll back have ended.
     taken_back: i64,
@@ -67,36 +67,35 @@ pub(crate) struct FleetState {
     waiting: u32,
 }
 
-/// `without` is the operation that asks: its own wishes are not on their way to someone else.
+/// With the scheduler as it was at that moment. `without` is the operation that asks: its own wishes are not on their way to
+/// someone else.
 pub(crate) async fn fleet(
     engine: &Engine,
-    scheduler: &SchedulerRecord,
+    name: &SchedulerName,
     without: Option<OperationId>,
-) -> Result<FleetState> {
-    let store = &engine.ports.store;
-    let mut rows = store.live_rooms(&scheduler.name).await?;
+) -> Result<(SchedulerRecord, FleetState)> {
+    let found = engine.ports.store.fleet(name, ENDED_ROOMS_SEEN).await?;
+    let gone = || StoreError::from(Refusal::SchedulerNotFound(name.clone()));
+    let FleetRecord { scheduler, unfinished, locks, live: mut rows, mut ended } = found.ok_or_else(gone)?;
     let started: Vec<RoomId> =
         rows.iter().filter(|row| row.handle.is_some()).map(|row| row.id.clone()).collect();
     rows.retain(|row| row.purpose == Purpose::Fleet || !guards::stands(Invariant::ValidationNotCounted));
-    let mut ended = store.ended_rooms(&scheduler.name, ENDED_ROOMS_SEEN).await?;
     ended.retain(|row| row.purpose == Purpose::Fleet);
-    let old = versions_to_replace(engine, scheduler, rows.iter().chain(&ended)).await?;
-    let views = engine.ports.table.rooms(&scheduler.name).await?;
+    let old = versions_to_replace(engine, &scheduler, rows.iter().chain(&ended)).await?;
+    let views = engine.ports.table.rooms(name).await?;
     let views: BTreeMap<RoomId, RoomView> = views.into_iter().map(|view| (view.id.clone(), view)).collect();
     let contacts = engine.regions.contacts();
-    let places = engine.places_of(scheduler).await?;
+    let places = engine.places_of(&scheduler).await?;
     let fact = |row: &RoomRecord| RoomFact {
         old: old.contains(&row.version),
         draining: places.regions.get(&row.region).is_some_and(|place| place.draining),
         ..fact(engine, row, views.get(&row.id), contacts.get(&row.region))
     };
     let mut facts: Vec<RoomFact> = rows.iter().map(fact).collect();
-    engine.spare_silent(&scheduler.name, &mut facts).await?;
+    engine.spare_silent(name, &mut facts).await?;
     let claimed = |view: &RoomView| Some((view.id.clone(), view.claimed_by?));
     let claimed_by = views.values().filter_map(claimed).collect();
-    let failed_adds = failed_adds(engine, scheduler).await?;
-    let locks = store.locks(&scheduler.name).await?;
-    let unfinished = store.unfinished(&scheduler.name).await?;
+    let failed_adds = failed_adds(engine, &scheduler).await?;
     let mut fleet = FleetState {
         now: engine.now(),
         limits: engine.settings.limits(),
@@ -117,14 +116,14 @@ pub(crate) async fn fleet(
         is_unheard: started.iter().any(|room| !views.contains_key(room)),
         is_contradicted: views.values().any(RoomView::is_contradicted),
         places,
-        waiting: engine.ports.table.waiting(&scheduler.name, engine.now()).await?,
+        waiting: engine.ports.table.waiting(name, engine.now()).await?,
     };
     for operation in unfinished.iter().filter(|operation| Some(operation.id) != without) {
         fleet.count_on_their_way(engine, operation).await?;
     }
     fleet.find_orphans(&unfinished);
     fleet.unfinished = unfinished;
-    Ok(fleet)
+    Ok((scheduler, fleet))
 }
 
 /// The versions of these rooms whose rooms are to be replaced.

@@ -36,20 +36,24 @@ impl Executor for HealthController {
         }
         // One that had to wait, or that something is to be put right for, looks anew.
         let handed = work.planned.as_ref().filter(|planned| planned.is_good_for(work));
-        let (mut step, mut gathered) = (Step::default(), None);
+        let mut step = Step::default();
         let reconciled = work.operation.progress[RECONCILED].as_bool().unwrap_or(false);
-        if handed.is_none() {
-            if !reconciled {
-                step = reconciling::reconcile(work).await?;
-                if !step.history.is_empty() {
-                    // Written first: a plan must not count rooms that end in its own transaction.
-                    step.progress = Some(after_reconciling(&work.operation));
-                    return Ok(step);
-                }
+        if handed.is_none() && !reconciled {
+            step = reconciling::reconcile(work).await?;
+            if !step.history.is_empty() {
+                // Written first: a plan must not count rooms that end in its own transaction.
+                step.progress = Some(after_reconciling(&work.operation));
+                return Ok(step);
             }
-            gathered = prepare_anew(work, &mut step).await?;
         }
-        let Some(planned) = handed.or(gathered.as_ref()) else { return Ok(step) };
+        let gathered;
+        let planned = match handed {
+            Some(planned) => planned,
+            None => {
+                gathered = prepare_anew(work, &mut step).await?;
+                &gathered
+            }
+        };
         let (fleet, mut scheduler) = (&planned.fleet, planned.scheduler.clone());
         let mut update = scheduler.update();
         let concluded = rollout::conclude(work, planned, &mut scheduler, &mut step).await?;
@@ -93,20 +97,15 @@ impl Executor for HealthController {
     }
 }
 
-/// `None`: the scheduler is gone.
-async fn prepare_anew(work: &Work, step: &mut Step) -> Result<Option<PlannedCycle>> {
+/// Listing a runtime takes its time, and people change things meanwhile: the scheduler is read anew, too.
+async fn prepare_anew(work: &Work, step: &mut Step) -> Result<PlannedCycle> {
     let (engine, name, is_scheduled) = (&work.engine, &work.scheduler.name, is_scheduled(&work.operation));
-    // Listing a runtime takes its time, and people change things meanwhile.
-    let Some(scheduler) = engine.ports.store.scheduler(name).await? else {
-        *step = nothing();
-        return Ok(None);
-    };
-    let mut planned = PlannedCycle::prepare(engine, scheduler, is_scheduled).await?;
-    if !planned.fleet.orphans.is_empty() {
-        give_back(work, &planned.fleet, step).await?;
-        planned = PlannedCycle::prepare(engine, planned.scheduler, is_scheduled).await?;
+    let planned = PlannedCycle::prepare(engine, name, is_scheduled).await?;
+    if planned.fleet.orphans.is_empty() {
+        return Ok(planned);
     }
-    Ok(Some(planned))
+    give_back(work, &planned.fleet, step).await?;
+    PlannedCycle::prepare(engine, name, is_scheduled).await
 }
 
 /// What a cycle says of its plan, as data and in words.

@@ -40,7 +40,7 @@ pub(super) async fn growth(work: &Work, amount: u32) -> Result<Growth> {
         None if !has_policies(work) => return in_one_region(work, amount).await,
         None => {}
     }
-    let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
+    let (_, fleet) = fleet(&work.engine, &work.scheduler.name, Some(work.operation.id)).await?;
     // Whatever else adds rooms scales out.
     let action = match matches!(work.operation.definition, Definition::CreateRoom { .. }) {
         true => Action::CreateRoom,

@@ -3,6 +3,7 @@
 
 use maestro_core::plan::Plan;
 use maestro_core::rollout::{RemovalOutlook, Removals, Verdict};
+use maestro_core::scheduler::SchedulerName;
 
 use crate::Engine;
 use crate::ports::store::SchedulerRecord;
@@ -32,12 +33,8 @@ pub(crate) enum Finding {
 }
 
 impl PlannedCycle {
-    pub(crate) async fn prepare(
-        engine: &Engine,
-        scheduler: SchedulerRecord,
-        is_scheduled: bool,
-    ) -> Result<Self> {
-        let fleet = fleet(engine, &scheduler, None).await?;
+    pub(crate) async fn prepare(engine: &Engine, name: &SchedulerName, is_scheduled: bool) -> Result<Self> {
+        let (scheduler, fleet) = fleet(engine, name, None).await?;
         engine.ports.table.set_allocation_rules(&scheduler.name, fleet.allocation_rules(&scheduler)).await?;
         let verdict = rollout::verdict(&scheduler, &fleet, engine.now());
         let plan = plan(engine, &scheduler, &fleet, is_scheduled);

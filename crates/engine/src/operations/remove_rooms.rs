@@ -99,7 +99,7 @@ impl Executor for RemoveRooms {
     /// Rooms that were taken out of service and not yet asked to go come back. Those whose end is written down go,
     /// and the runtime may not know that yet.
     async fn undo(&self, work: &Work) -> Result<Step> {
-        let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
+        let (_, fleet) = fleet(&work.engine, &work.scheduler.name, Some(work.operation.id)).await?;
         let claimed = claimed_but_not_asked(work, &fleet);
         let operation = work.operation.id;
         work.engine.ports.table.unclaim(&work.scheduler.name, operation, &claimed).await?;
@@ -111,7 +111,7 @@ impl Executor for RemoveRooms {
         if progress_of(&work.operation).chosen {
             return stopping::all_gone(work).await;
         }
-        let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
+        let (_, fleet) = fleet(&work.engine, &work.scheduler.name, Some(work.operation.id)).await?;
         let rooms = work.operation.definition.removes();
         Ok(rooms.is_none_or(|(rooms, _)| fleet.unknown(&rooms) == 0))
     }
@@ -132,7 +132,7 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step> {
     let Some((rooms, reason)) = work.operation.definition.removes() else {
         return Ok(Step::done());
     };
-    let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
+    let (_, fleet) = fleet(&work.engine, &work.scheduler.name, Some(work.operation.id)).await?;
     let held = held(work, reason, &progress);
     let (mut taken, called_off) = left_claimed(work, &fleet, reason, held);
     if !called_off.is_empty() {

@@ -1,5 +1,5 @@
-//! Time and randomness. Waiting is `tokio::time`, which a paused clock covers; this is the time of day, the time that
-//! counts while the machine sleeps too, and the only source of draws.
+//! Time and randomness of this host. Waiting is `tokio::time`, which a paused clock covers; this is the time of day, the time
+//! that counts while the machine sleeps too, and the only source of draws.
 
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ use parking_lot::Mutex;
 use super::store::TransactionId;
 
 pub trait Clock: Send + Sync {
-    /// The time of day. It may jump, both ways: compare it, do not subtract from it without thinking of that.
+    /// The time of day. It may jump, both ways, and it may be wrong: only a store goes by it, if it has no better clock. All
+    /// others go by the store's.
     fn now(&self) -> Timestamp;
 
     /// How long the machine has been up, sleep included. It never jumps, and unlike the clock that timers wait by it does

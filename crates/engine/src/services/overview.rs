@@ -62,8 +62,8 @@ impl Engine {
             return Ok(seen.problem());
         }
         *fleets_left -= 1;
-        let fleet = whole_fleet(self, scheduler, None).await?;
-        let plan = fleet.plan(scheduler);
+        let (seen_now, fleet) = whole_fleet(self, &scheduler.name, None).await?;
+        let plan = fleet.plan(&seen_now);
         Ok(FleetSeen { failed: fleet.latest_failure(), held_back: &plan.held_back, ..seen }.problem())
     }
 }

@@ -92,10 +92,10 @@ impl Engine {
         }
         let mut occupied = OccupiedOldRooms::default();
         if let Some(rollout) = &record.rollout {
-            let fleet = whole_fleet(self, &record, None).await?;
+            let (seen, fleet) = whole_fleet(self, &record.name, None).await?;
             occupied = self.occupied_old_rooms(&record, rollout, &fleet.facts);
             let silent = SilentRooms::among(fleet.facts.iter().filter(|room| room.old), self.now());
-            let no_place = no_place(&fleet.plan(&record));
+            let no_place = no_place(&fleet.plan(&seen));
             waiting_for.push(replacement(rollout, &rooms, &silent, occupied, no_place));
         }
         let ReplacedRooms { by_version: rooms_by_version, old: old_rooms, new: new_rooms, .. } = rooms;

@@ -225,7 +225,7 @@ impl Manager {
         let engine = self.engine.clone();
         let ttl = engine.settings.ownership_ttl;
         let asked_at = engine.ports.clock.since_boot();
-        let owned = engine.ports.store.own_all(schedulers, &engine.owner, engine.now(), ttl).await?;
+        let owned = engine.ports.store.own_all(schedulers, &engine.owner, ttl).await?;
         let taken = owned.len();
         for (scheduler, token) in owned {
             engine.report(&scheduler, engine.tokens.given(&scheduler, token));
@@ -272,7 +272,6 @@ impl Manager {
         let settings = &engine.settings;
         let renewal = Renewal {
             worker: &engine.owner,
-            now: engine.now(),
             ownership_ttl: settings.ownership_ttl,
             operation_ttl: settings.operation_lease_ttl,
             lock_ttl: settings.lock_ttl,

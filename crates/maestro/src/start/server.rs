@@ -134,6 +134,7 @@ pub(super) fn open_store(
     };
     let open = || {
         let options = maestro_store_embedded::Options {
+            clock: Arc::new(SystemClock),
             failpoints: failpoints.clone(),
             rooms_of: Some(|store_id| maestro_runtime_process::rooms_of_store(store_id, server_of)),
             tasks: tasks.clone(),

@@ -5,9 +5,11 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
+use maestro_engine::ports::Clock;
 use parking_lot::Mutex;
 use tokio::time::sleep;
 
+use crate::clock::VirtualClock;
 use crate::coverage::{Coverage, RareEvent};
 use crate::host::Span;
 use crate::invariants::Inspector;
@@ -24,6 +26,8 @@ pub(crate) struct Surroundings {
     /// Forked anew for each port.
     pub(crate) seed: u64,
     pub(crate) life: Life,
+    /// Of its host: it may be wrong.
+    pub(crate) clock: Arc<dyn Clock>,
     pub(crate) active_faults: ActiveFaults,
     pub(crate) trace: Trace,
     pub(crate) coverage: Coverage,
@@ -95,6 +99,7 @@ impl Surroundings {
             node: "engine".into(),
             seed: 0,
             life,
+            clock: Arc::new(VirtualClock::begin()),
             active_faults: ActiveFaults::none(),
             inspector: Inspector::new(trace.clone()),
             trace,

@@ -48,6 +48,9 @@ pub struct Faults {
     pub skew_max_ms: u32,
 }
 
+/// By how much clocks of hosts are wrong: not at all, by what is left to chance, or by what nobody has looked after.
+const SKEWS_MAX_MS: [u32; 4] = [0, 2_000, 600_000, 3_600_000];
+
 impl Rate {
     pub const NEVER: Self = Self(0);
 
@@ -121,7 +124,7 @@ impl Faults {
             receivers: PortFaults::NONE,
             ping_lost: Rate::draw(random, 2_000),
             ping_repeated: Rate::draw(random, 1_000),
-            skew_max_ms: if random.bool() { 0 } else { random.u32(1..=2_000) },
+            skew_max_ms: SKEWS_MAX_MS[random.usize(0..SKEWS_MAX_MS.len())],
         }
     }
 }

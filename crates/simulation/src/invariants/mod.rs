@@ -24,7 +24,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use maestro_core::invariant::{Invariant, InvariantViolation, token_grew};
+use maestro_core::invariant::{Invariant, InvariantViolation, renewed_stays, token_grew};
 use maestro_core::operation::{OperationId, Token};
 use maestro_core::room::RoomId;
 use maestro_core::scheduler::SchedulerName;
@@ -120,8 +120,17 @@ impl Inspector {
         }
     }
 
-    /// After the node was told that it owns the scheduler.
-    pub fn owned(&self, node: &str, scheduler: &SchedulerName, token: Token) {
+    /// When the node becomes the owner of the scheduler, at the store's time. `before` is who owned it until then.
+    pub fn owned(
+        &self,
+        node: &str,
+        scheduler: &SchedulerName,
+        token: Token,
+        before: Option<&OwnershipRecord>,
+        now: Timestamp,
+    ) {
+        let another = before.filter(|ownership| ownership.owner != node);
+        self.note_all(renewed_stays(another.map(|last| (last.owner.as_str(), last.expires_at)), now));
         let last = self.state.lock().tokens.insert(scheduler.clone(), (node.to_owned(), token));
         let last = last.filter(|last| *last != (node.to_owned(), token));
         self.note_all(token_grew(last.map(|(_, token)| token), token));

@@ -5,7 +5,7 @@ use maestro_core::invariant::Invariant;
 use maestro_core::lock::{Holder, Lock, LockKind, Locks, Waiter};
 use maestro_core::operation::{OperationId, Token};
 use maestro_core::scheduler::SchedulerName;
-use maestro_core::time::Timestamp;
+use maestro_core::time::{Timestamp, after};
 use maestro_engine::ports::store::{NewLock, Refusal};
 
 use super::state::State;
@@ -33,17 +33,18 @@ impl State {
         }
     }
 
-    pub(super) fn take_lock(&mut self, new: NewLock) -> Result<(), Refusal> {
-        let NewLock { scheduler, kind, taker, reason, at, expires_at } = new;
+    pub(super) fn take_lock(&mut self, new: NewLock, now: Timestamp) -> Result<(), Refusal> {
+        let NewLock { scheduler, kind, taker, reason, ttl } = new;
+        let expires_at = ttl.map(|ttl| after(now, ttl));
         self.existing(&scheduler)?;
         let locks = self.locks(&scheduler);
-        locks.may_take(kind, taker, at).map_err(|obstacle| Refusal::LockHeld(Box::new(obstacle)))?;
+        locks.may_take(kind, taker, now).map_err(|obstacle| Refusal::LockHeld(Box::new(obstacle)))?;
         let holder = taker.holder;
         let lock = match locks.held_by(kind, holder) {
             Some(own) => Lock { reason, expires_at, ..own.clone() },
             None => {
                 let token = self.next_token();
-                Lock { kind, holder, reason, token, acquired_at: at, expires_at }
+                Lock { kind, holder, reason, token, acquired_at: now, expires_at }
             }
         };
         self.locks.put((scheduler.clone(), kind), lock);
@@ -53,11 +54,16 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn await_lock(&mut self, scheduler: &SchedulerName, waiter: Waiter) -> Result<(), Refusal> {
+    pub(super) fn await_lock(
+        &mut self,
+        scheduler: &SchedulerName,
+        waiter: Waiter,
+        now: Timestamp,
+    ) -> Result<(), Refusal> {
         self.existing(scheduler)?;
         let locks = self.locks(scheduler);
         let place = locks.waits(waiter.kind, waiter.holder);
-        if place.is_none_or(|place| place.until <= waiter.since) {
+        if place.is_none_or(|place| place.until <= now) {
             self.stop_awaiting(scheduler, waiter.kind, waiter.holder);
             self.last_sequence += 1;
             self.waiters.put((scheduler.clone(), waiter.kind, self.last_sequence), waiter);

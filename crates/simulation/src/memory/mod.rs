@@ -13,6 +13,8 @@ mod table;
 mod versions;
 mod workers;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use maestro_core::allocation::AllocationId;
 use maestro_core::lock::Locks;
@@ -20,11 +22,12 @@ use maestro_core::operation::{Operation, OperationId, Stage, Token};
 use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
+use maestro_engine::ports::Clock;
 use maestro_engine::ports::store::{
     AllocationPage, AllocationPageRequest, AllocationRecord, AllocationStore, EndedRoom, EventFilter,
-    EventPage, EventPageRequest, EventQueue, ForgetAllocations, OperationPage, OperationStore, OrphanedQueue,
-    Outbox, PageRequest, QueueId, QueuedEvent, Refusal, RegionRecord, RegionStore, Renewal, RoomCount,
-    RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, Store, StoreError, Transaction,
+    EventPage, EventPageRequest, EventQueue, FleetRecord, ForgetAllocations, OperationPage, OperationStore,
+    OrphanedQueue, Outbox, PageRequest, QueueId, QueuedEvent, Refusal, RegionRecord, RegionStore, Renewal,
+    RoomCount, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, Store, StoreError, Transaction,
     UnreadableScheduler, UnreadableVersion, VersionRecord, Workforce,
 };
 use parking_lot::Mutex;
@@ -33,16 +36,21 @@ use tokio::sync::watch;
 use state::State;
 
 /// Every call is one critical section, never held across an await.
-#[derive(Debug, Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
+    clock: Arc<dyn Clock>,
     /// Transactions with this label wait until another one, or none, stands here.
     held_back: watch::Sender<Option<&'static str>>,
 }
 
 impl MemoryStore {
-    pub fn new() -> Self {
-        Self::default()
+    /// `clock` is the store's own, whatever those of its engines show.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { state: Mutex::default(), clock, held_back: watch::Sender::default() }
+    }
+
+    pub fn on_clock(clock: Arc<dyn Clock>) -> Arc<dyn Store> {
+        Arc::new(Self::new(clock))
     }
 
     /// From now on, transactions with this label are on their way, and nothing of them is done; `None` lets them go on.
@@ -70,9 +78,29 @@ impl MemoryStore {
 
 #[async_trait]
 impl Store for MemoryStore {
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        Ok(self.clock.now())
+    }
+
+    async fn fleet(
+        &self,
+        scheduler: &SchedulerName,
+        ended_max: usize,
+    ) -> Result<Option<FleetRecord>, StoreError> {
+        let state = self.state.lock();
+        let in_short = |operation| Operation { history: Vec::new(), ..operation };
+        Ok(state.scheduler(scheduler).map(|record| FleetRecord {
+            scheduler: record,
+            unfinished: state.unfinished(scheduler).into_iter().map(in_short).collect(),
+            locks: state.locks(scheduler),
+            live: state.live_rooms(scheduler),
+            ended: state.ended_rooms(scheduler, ended_max),
+        }))
+    }
+
     async fn commit(&self, transaction: Transaction) -> Result<(), StoreError> {
         self.until_let_go(&transaction).await;
-        Ok(self.state.lock().commit(transaction)?)
+        Ok(self.state.lock().commit(transaction, self.clock.now())?)
     }
 
     async fn commit_each(
@@ -82,8 +110,8 @@ impl Store for MemoryStore {
         for transaction in &transactions {
             self.until_let_go(transaction).await;
         }
-        let mut state = self.state.lock();
-        Ok(transactions.into_iter().map(|transaction| state.commit(transaction)).collect())
+        let (mut state, now) = (self.state.lock(), self.clock.now());
+        Ok(transactions.into_iter().map(|transaction| state.commit(transaction, now)).collect())
     }
 }
 
@@ -170,10 +198,10 @@ impl OperationStore for MemoryStore {
         &self,
         schedulers: &[SchedulerName],
         owner: &str,
-        now: Timestamp,
         ttl: Millis,
     ) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
         Ok(self.write(|state| {
+            let now = self.clock.now();
             let own = |scheduler: &SchedulerName| {
                 let token = state.own(scheduler, owner, now, ttl)?;
                 Some((scheduler.clone(), token))
@@ -183,7 +211,7 @@ impl OperationStore for MemoryStore {
     }
 
     async fn renew(&self, renewal: Renewal<'_>) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
-        Ok(self.write(|state| state.renew(renewal)))
+        Ok(self.write(|state| state.renew(renewal, self.clock.now())))
     }
 
     async fn workers(&self) -> Result<Workforce, StoreError> {
@@ -337,12 +365,7 @@ impl Outbox for MemoryStore {
         Ok(self.state.lock().has_orphaned_queues())
     }
 
-    async fn own_orphaned_queues(
-        &self,
-        owner: &str,
-        now: Timestamp,
-        ttl: Millis,
-    ) -> Result<Vec<OrphanedQueue>, StoreError> {
-        Ok(self.write(|state| state.own_orphaned_queues(owner, now, ttl)))
+    async fn own_orphaned_queues(&self, owner: &str, ttl: Millis) -> Result<Vec<OrphanedQueue>, StoreError> {
+        Ok(self.write(|state| state.own_orphaned_queues(owner, self.clock.now(), ttl)))
     }
 }

@@ -82,7 +82,8 @@ pub(super) struct Ownership {
 }
 
 impl State {
-    pub(super) fn commit(&mut self, transaction: Transaction) -> Result<(), Refusal> {
+    /// `now` is the store's time.
+    pub(super) fn commit(&mut self, transaction: Transaction, now: Timestamp) -> Result<(), Refusal> {
         let Transaction { label: _, id, scheduler: _, guard, changes } = transaction;
         if self.carried_out.includes(id) {
             return Ok(());
@@ -90,7 +91,7 @@ impl State {
         let numbers = (self.last_sequence, self.last_token);
         let outcome = self
             .check(guard.as_ref())
-            .and_then(|()| changes.into_iter().try_for_each(|change| self.apply(change)));
+            .and_then(|()| changes.into_iter().try_for_each(|change| self.apply(change, now)));
         if outcome.is_ok() {
             self.keep();
             self.carried_out.remember(id);
@@ -117,7 +118,7 @@ impl State {
         locks.iter().try_for_each(|(kind, token)| self.check_lock(scheduler, *kind, *token))
     }
 
-    fn apply(&mut self, change: Change) -> Result<(), Refusal> {
+    fn apply(&mut self, change: Change, now: Timestamp) -> Result<(), Refusal> {
         match change {
             Change::CreateScheduler(new) => self.create_scheduler(new),
             Change::UpdateScheduler(update) => self.update_scheduler(update),
@@ -154,8 +155,8 @@ impl State {
                 Ok(())
             }
             Change::RollBack { operation, rollback, history } => self.roll_back(operation, rollback, history),
-            Change::TakeLock(new) => self.take_lock(new),
-            Change::AwaitLock { scheduler, waiter } => self.await_lock(&scheduler, waiter),
+            Change::TakeLock(new) => self.take_lock(new, now),
+            Change::AwaitLock { scheduler, waiter } => self.await_lock(&scheduler, waiter, now),
             Change::StopAwaiting { scheduler, kind, holder } => {
                 self.stop_awaiting(&scheduler, kind, holder);
                 Ok(())

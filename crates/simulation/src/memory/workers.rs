@@ -33,8 +33,8 @@ impl State {
         Some(token)
     }
 
-    pub(super) fn renew(&mut self, renewal: Renewal<'_>) -> Vec<(SchedulerName, Token)> {
-        let Renewal { worker, now, ownership_ttl, operation_ttl, lock_ttl } = renewal;
+    pub(super) fn renew(&mut self, renewal: Renewal<'_>, now: Timestamp) -> Vec<(SchedulerName, Token)> {
+        let Renewal { worker, ownership_ttl, operation_ttl, lock_ttl } = renewal;
         self.shorten(after(after(now, ownership_ttl), ownership_ttl), after(now, ownership_ttl));
         self.workers.put(worker.to_owned(), after(now, ownership_ttl));
         let owned = self.owned_by(worker);

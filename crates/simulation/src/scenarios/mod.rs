@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use maestro_engine::ports::Store;
+use maestro_engine::ports::{Clock, Store};
 use maestro_store_embedded::EmbeddedStore;
 
 use crate::coverage::RareEvent;
@@ -178,9 +178,11 @@ pub async fn run_on(seed: u64, options: &Options) -> Outcome {
     let on_sqlite = options.sqlite.unwrap_or_else(|| fork(seed, "sqlite", 0).is_multiple_of(SQLITE_SHARE));
     let settings = recipes::settings(random, fork(seed, "patience", 0).is_multiple_of(PATIENT_SHARE));
     let settings = if kind == Kind::Events { events::settings(&settings, seed) } else { settings };
-    let store: Arc<dyn Store> = match on_sqlite {
-        true => Arc::new(EmbeddedStore::in_memory().unwrap_or_else(|error| panic!("{error}"))),
-        false => Arc::new(MemoryStore::new()),
+    let store = |clock: Arc<dyn Clock>| -> Arc<dyn Store> {
+        match on_sqlite {
+            true => Arc::new(EmbeddedStore::in_memory(clock).unwrap_or_else(|error| panic!("{error}"))),
+            false => MemoryStore::on_clock(clock),
+        }
     };
     let mut world = World::of_regions(seed, settings, store, placing::regions(seed, kind, options));
     world.trace().note(format_args!("seed {seed}: a run of kind {}", kind.as_str()));

@@ -20,7 +20,7 @@ async fn store(
     crash: Option<CrashPoint>,
     seed: u64,
 ) -> (Arc<MemoryStore>, SimulatedStore) {
-    let inner = Arc::new(MemoryStore::new());
+    let inner = Arc::new(MemoryStore::new(Arc::new(VirtualClock::begin())));
     open(&*inner).await;
     let rooms = (1..=3_u16).map(|number| Change::IntendRoom(new_room(number.into(), 40000 + number)));
     accept(&*inner, rooms.collect()).await;
@@ -86,4 +86,23 @@ async fn what_became_of_some_can_stay_unknown() {
     }
     assert!(partly, "a part of them was done");
     assert!(all, "all of them were done, and an answer was lost");
+}
+
+/// They have no ids: who does not hear what became of them finds out by what is there.
+#[tokio::test(start_paused = true)]
+async fn writes_that_are_no_transactions_lose_their_answers_too() {
+    let faults = PortFaults { fails_after: Rate::of_ten_thousand(10_000), ..PortFaults::NONE };
+    let (inner, store) = store(faults, None, 0).await;
+    let workforce = async || inner.workers().await.unwrap();
+    let is_lost = |error: StoreError| matches!(error, StoreError::Unknown { .. });
+    assert!(is_lost(store.own(&arena(), "worker-1", TTL).await.unwrap_err()));
+    let [owned] = &workforce().await.ownerships[..] else { panic!("it is owned") };
+    assert!(is_lost(store.renew(renewal("worker-1")).await.unwrap_err()));
+    assert_eq!(workforce().await.workers.len(), 1);
+    assert!(is_lost(store.disown(&arena(), owned.token).await.unwrap_err()));
+    assert_eq!(workforce().await.ownerships, []);
+    assert!(is_lost(store.retire("worker-1").await.unwrap_err()));
+    assert_eq!(workforce().await.workers, []);
+    let coverage = store.injector.around().coverage.counts();
+    assert_eq!(coverage.get(&RareEvent::UnheardOwnership), Some(&1));
 }

@@ -25,8 +25,7 @@ fn take(kind: LockKind, number: u128) -> Change {
         kind,
         taker: Taker::of(holder(number)),
         reason: "so it is".into(),
-        at: at(0),
-        expires_at: None,
+        ttl: None,
     })
 }
 

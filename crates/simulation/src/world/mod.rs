@@ -68,18 +68,28 @@ impl World {
     }
 
     pub fn with_settings(seed: u64, settings: Settings) -> Self {
-        Self::on_store(seed, settings, Arc::new(MemoryStore::new()))
+        Self::on_store(seed, settings, MemoryStore::on_clock)
     }
 
-    /// On any store whose calls take no virtual time.
-    pub fn on_store(seed: u64, settings: Settings, store: Arc<dyn Store>) -> Self {
+    /// On any store whose calls take no virtual time, made of its clock.
+    pub fn on_store(
+        seed: u64,
+        settings: Settings,
+        store: impl FnOnce(Arc<dyn Clock>) -> Arc<dyn Store>,
+    ) -> Self {
         Self::of_regions(seed, settings, store, vec![Region::default_region()])
     }
 
     /// With a host in each of the regions, of which there is at least one.
-    pub fn of_regions(seed: u64, settings: Settings, store: Arc<dyn Store>, regions: Vec<Region>) -> Self {
+    pub fn of_regions(
+        seed: u64,
+        settings: Settings,
+        store: impl FnOnce(Arc<dyn Clock>) -> Arc<dyn Store>,
+        regions: Vec<Region>,
+    ) -> Self {
         assert!(!regions.is_empty(), "a world has a region");
         let clock = VirtualClock::begin();
+        let store = store(Arc::new(clock.clone()));
         let trace = Trace::begin(clock.clone());
         let tasks = Tasks::default();
         let (active_faults, coverage) = (ActiveFaults::none(), Coverage::default());

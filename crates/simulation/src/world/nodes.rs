@@ -17,6 +17,7 @@ use crate::receivers::SimulatedSink;
 use crate::runtime::SimulatedRuntime;
 use crate::seed::fork;
 use crate::store::{CrashPoint, SimulatedStore};
+use crate::story::seconds;
 use crate::table::SimulatedTable;
 
 use super::World;
@@ -47,6 +48,17 @@ pub struct NodePlan {
 impl NodePlan {
     /// A worker and watcher that knows the time.
     pub const PLAIN: Self = Self { parts: Parts::ALL, skew: Skew::NONE, crash: None };
+}
+
+/// Nothing of a clock that is right.
+fn told(skew: Skew) -> String {
+    match skew.millis {
+        0 => String::new(),
+        millis => {
+            let where_to = if millis < 0 { "behind" } else { "ahead" };
+            format!(", its clock {} s {where_to}", seconds(millis.unsigned_abs()))
+        }
+    }
 }
 
 impl World {
@@ -101,10 +113,13 @@ impl World {
         let number = self.engines_started;
         let (life, tasks) = (Life::new(), Tasks::default());
         let name = format!("engine-{number}");
-        let around = self.surroundings(&name, number, &life);
+        let around = self.surroundings(&name, number, plan.skew, &life);
         let ports = self.ports(around, plan, number);
         let engine = Engine::new(ports, self.settings.clone(), name.clone(), tasks.clone());
-        self.trace.note(format_args!("{name} starts"));
+        self.trace.note(format_args!("{name} starts{}", told(plan.skew)));
+        if plan.skew.is_beyond(self.settings.ownership_ttl) {
+            self.coverage.saw(RareEvent::WrongClock);
+        }
         self.rooms_api.connect(number, engine.clone(), life.clone(), tasks.clone());
         let starting = engine.clone();
         let started = tokio::select! {
@@ -127,11 +142,12 @@ impl World {
         }
     }
 
-    fn surroundings(&self, name: &str, number: NodeNumber, life: &Life) -> Surroundings {
+    fn surroundings(&self, name: &str, number: NodeNumber, skew: Skew, life: &Life) -> Surroundings {
         Surroundings {
             node: name.into(),
             seed: fork(self.seed, "node", number),
             life: life.clone(),
+            clock: Arc::new(self.clock.clone().skewed(skew)),
             active_faults: self.active_faults.clone(),
             trace: self.trace.clone(),
             coverage: self.coverage.clone(),
@@ -145,6 +161,7 @@ impl World {
             (host.region().clone(), runtime)
         };
         let runtimes: BTreeMap<_, _> = self.hosts.iter().map(connect).collect();
+        let clock = around.clock.clone();
         let table = SimulatedTable::new(self.table.clone(), around.clone(), self.store.clone());
         let events = SimulatedSink::new(self.receivers.clone(), around.clone());
         Ports {
@@ -152,7 +169,7 @@ impl World {
             table: Arc::new(table),
             runtimes: Arc::new(runtimes),
             events: Arc::new(events),
-            clock: Arc::new(self.clock.clone().skewed(plan.skew)),
+            clock,
             random: Arc::new(Randomness::from_seed(fork(self.seed, "engine", number))),
             // Shared: a node that is frozen or dead gets nowhere where it could ring.
             wake: self.wake.clone().unwrap_or_default(),

@@ -1,7 +1,5 @@
 //! The regions of a world: each has a host of its own, with its own rooms, places and ports.
 
-use std::sync::Arc;
-
 use maestro_core::room::Region;
 use maestro_engine::Settings;
 
@@ -14,7 +12,7 @@ impl World {
     /// With a host in each of these regions.
     pub fn with_regions(seed: u64, regions: &[&str]) -> Self {
         let regions = regions.iter().map(|name| Region((*name).into())).collect();
-        Self::of_regions(seed, Settings::default(), Arc::new(MemoryStore::new()), regions)
+        Self::of_regions(seed, Settings::default(), MemoryStore::on_clock, regions)
     }
 
     /// The host of the first region, which is the only one of most worlds.

@@ -14,7 +14,7 @@ use maestro_core::scheduler::{
 };
 use maestro_core::time::Millis;
 use maestro_engine::Settings;
-use maestro_engine::ports::contract::fixtures;
+use maestro_engine::ports::contract::{ManualClock, fixtures};
 use maestro_engine::ports::store::{
     Change, Guard, NewLock, OperationStore, OperationUpdate, Store, Transaction,
 };
@@ -43,6 +43,7 @@ fn shown(invariant: Invariant) -> Shown {
     match invariant {
         Invariant::OneExecutor | Invariant::NoLockLeft => Shown::AtTheStore,
         Invariant::CapsKept => Shown::InRunsOf(Kind::Regions),
+        Invariant::RenewedStays => Shown::InRunsOf(Kind::Workers),
         Invariant::AcceptedWorkSurvives => Shown::InRunsOf(Kind::Mixed),
         Invariant::HeldOnce
         | Invariant::HeldStays
@@ -283,7 +284,8 @@ async fn nobody_waits(world: &World) -> bool {
 async fn a_worker_that_lost_its_scheduler() -> Vec<String> {
     let trace = Trace::begin(VirtualClock::begin());
     let inspector = Inspector::new(trace.clone());
-    let memory: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let clock = Arc::new(ManualClock::begin());
+    let memory = MemoryStore::on_clock(clock.clone());
     let reach =
         |node: &str| SimulatedStore::watched(memory.clone(), node, inspector.clone(), trace.clone(), 1);
     let (first, second) = (reach("first"), reach("second"));
@@ -293,7 +295,7 @@ async fn a_worker_that_lost_its_scheduler() -> Vec<String> {
         Change::Enqueue(fixtures::new_operation(1)),
     ];
     first.commit(Transaction::of_no_scheduler("request", requested)).await.unwrap();
-    let lost = first.own(&arena, "first", fixtures::at(0), ttl).await.unwrap().unwrap();
+    let lost = first.own(&arena, "first", ttl).await.unwrap().unwrap();
     let guard = |token| Guard { scheduler: arena.clone(), token, operation: None, locks: Vec::new() };
     let holder = Holder::Operation { kind: DefinitionKind::AddRooms, id: fixtures::operation_id(1) };
     let lock = Change::TakeLock(NewLock {
@@ -301,13 +303,13 @@ async fn a_worker_that_lost_its_scheduler() -> Vec<String> {
         kind: LockKind::Downscaling,
         taker: Taker::of(holder),
         reason: "rooms on their way".into(),
-        at: fixtures::at(1),
-        expires_at: None,
+        ttl: None,
     });
     let begun = vec![fixtures::start(1), lock];
     first.commit(Transaction::guarded("start operation", guard(lost), begun)).await.unwrap();
 
-    let token = second.own(&arena, "second", fixtures::at(60), ttl).await.unwrap().unwrap();
+    clock.advance(ttl);
+    let token = second.own(&arena, "second", ttl).await.unwrap().unwrap();
     let late = vec![Change::UpdateOperation(OperationUpdate::of(fixtures::operation_id(1)))];
     let refused = first.commit(Transaction::guarded("step", guard(lost), late)).await;
     assert_eq!(refused.is_err(), guards::stands(Invariant::OneExecutor));

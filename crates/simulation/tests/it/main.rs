@@ -5,6 +5,7 @@
 mod autoscaling;
 mod broken_guards;
 mod churn;
+mod clocks;
 mod common;
 mod crashes;
 mod events;

@@ -77,7 +77,7 @@ impl Nodes {
         let host = Host::open(region.clone(), 1, &tasks, answering.clone(), trace.clone());
         let runtime: Arc<dyn Runtime> = SimulatedRuntime::connect(host.clone(), Life::new());
         let ports = Ports {
-            store: Arc::new(MemoryStore::new()),
+            store: MemoryStore::on_clock(Arc::new(clock.clone())),
             table: Arc::new(MemoryRoomTable::new()),
             runtimes: Arc::new(BTreeMap::from([(region, runtime)])),
             events: Arc::new(NoEventSink),

@@ -1,7 +1,6 @@
 //! `operations.rooms.remove.limit`: whoever asks for it, one operation removes no more rooms than that.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use maestro_core::operation::{OperationId, OperationStatus};
@@ -81,8 +80,7 @@ fn drains_keep_the_limit() {
     run(async {
         let settings = Settings { rooms_remove_limit: LIMIT, ..Settings::default() };
         let regions = ["us-east", "eu-west"].map(|name| Region(name.into()));
-        let store = Arc::new(MemoryStore::new());
-        let mut world = World::of_regions(6, settings, store, regions.to_vec());
+        let mut world = World::of_regions(6, settings, MemoryStore::on_clock, regions.to_vec());
         world.start_engine().await;
         // All of them could go at once.
         let rules = Some(Rollout { max_unavailable: 16, ..Rollout::default() });

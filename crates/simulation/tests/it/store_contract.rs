@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use maestro_engine::ports::{Store, contract};
+use maestro_engine::ports::contract::{self, StoreUnderTest};
 use maestro_simulation::MemoryStore;
 
-async fn fresh() -> Arc<dyn Store> {
-    Arc::new(MemoryStore::new())
+async fn fresh() -> StoreUnderTest {
+    StoreUnderTest::on_manual_clock(|clock| Arc::new(MemoryStore::new(clock)))
 }
 
 #[tokio::test]

@@ -1,6 +1,5 @@
 //! What the engine depends on crashes, one task after the other, and the fleet goes on.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use maestro_core::operation::OperationStatus;
@@ -14,7 +13,7 @@ use maestro_simulation::{MemoryStore, Outage, World};
 use super::common::*;
 
 /// Each task, and whether the process is ready without it.
-const TASKS: [(&str, bool); 7] = [
+const TASKS: [(&str, bool); 8] = [
     ("observer", false),
     ("region watch", false),
     ("worker manager", false),
@@ -22,6 +21,7 @@ const TASKS: [(&str, bool); 7] = [
     ("metrics reporter", true),
     ("panic watch", true),
     ("leftovers watch", true),
+    ("store time watch", true),
 ];
 
 const WELL: Readiness = Readiness { is_ready: true, problems: Vec::new() };
@@ -140,7 +140,7 @@ fn old_rooms_are_forgotten_although_older_ones_cannot_be_reached() {
     };
     let regions @ [lost, reached] = &["eu-west", "us-east"].map(|name| Region(name.into()));
     run(async {
-        let mut world = World::of_regions(6, settings, Arc::new(MemoryStore::new()), regions.to_vec());
+        let mut world = World::of_regions(6, settings, MemoryStore::on_clock, regions.to_vec());
         world.start_engine().await;
         create(&world, 2).await;
         settle(&world, 2, MINUTE).await;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use maestro_core::operation::{DefinitionKind, Token};
 use maestro_core::scheduler::{Recipe, SchedulerName};
 use maestro_engine::Settings;
-use maestro_engine::ports::Store;
 use maestro_engine::ports::contract::fixtures;
 use maestro_engine::ports::store::{OwnershipRecord, PageRequest};
+use maestro_engine::ports::{Clock, Store};
 use maestro_simulation::{MemoryStore, NodeNumber, NodePlan, World};
 
 use super::common::*;
@@ -47,7 +47,7 @@ async fn even_among(world: &World, workers: &[NodeNumber]) -> bool {
 }
 
 /// Three workers and a hundred small fleets that are well.
-async fn three_workers(store: Arc<dyn Store>) -> (World, [NodeNumber; 3]) {
+async fn three_workers(store: impl FnOnce(Arc<dyn Clock>) -> Arc<dyn Store>) -> (World, [NodeNumber; 3]) {
     let mut world = World::on_store(1, Settings::default(), store);
     let mut nodes = [0; 3];
     for node in &mut nodes {
@@ -71,7 +71,7 @@ fn tokens_grew(before: &[OwnershipRecord], after: &[OwnershipRecord]) {
     }
 }
 
-async fn stopped_frozen_and_joined(store: Arc<dyn Store>) {
+async fn stopped_frozen_and_joined(store: impl FnOnce(Arc<dyn Clock>) -> Arc<dyn Store>) {
     let (mut world, nodes) = three_workers(store).await;
     let before = ownerships(&world).await;
     world.stop_node(nodes[2]).await;
@@ -104,7 +104,7 @@ async fn stopped_frozen_and_joined(store: Arc<dyn Store>) {
 
 #[test]
 fn three_workers_share_a_hundred_schedulers() {
-    run(stopped_frozen_and_joined(Arc::new(MemoryStore::new())));
+    run(stopped_frozen_and_joined(MemoryStore::on_clock));
 }
 
 /// How many health cycles there were, those that changed nothing included.

@@ -7,7 +7,6 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use maestro_core::room::{RoomId, RoomStatus};
@@ -93,20 +92,6 @@ impl EventRing for MemoryRoomTable {
             }
             grown.await;
         }
-    }
-}
-
-/// The time of day of this machine.
-pub(super) struct MachineClock;
-
-impl Clock for MachineClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::now()
-    }
-
-    /// Nothing in the table is measured by it.
-    fn since_boot(&self) -> Duration {
-        Duration::ZERO
     }
 }
 

@@ -30,7 +30,8 @@ use maestro_engine::ports::room_table::{
 use maestro_engine::ports::{Clock, Randomness, RoomTable};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
-use events::{Events, MachineClock, drawn_by_machine};
+use crate::clock::MachineClock;
+use events::{Events, drawn_by_machine};
 use fleet::{Fleet, FleetShard, Shard};
 use index::Index;
 use room::Room;

@@ -3,6 +3,7 @@
 use maestro_core::lock::{Holder, Lock, LockKind, Locks, Waiter};
 use maestro_core::operation::{OperationId, Token};
 use maestro_core::scheduler::SchedulerName;
+use maestro_core::time::{Timestamp, after};
 use maestro_engine::ports::store::{NewLock, Refusal};
 use rusqlite::Connection;
 
@@ -30,14 +31,14 @@ pub(super) fn require(
     if holds { Ok(()) } else { Err(lost(scheduler, kind)) }
 }
 
-pub(super) fn take(connection: &Connection, new: &NewLock) -> Result {
-    let NewLock { scheduler, kind, taker, reason, at, expires_at } = new;
+pub(super) fn take(connection: &Connection, new: &NewLock, now: Timestamp) -> Result {
+    let NewLock { scheduler, kind, taker, reason, ttl } = new;
     schedulers::require(connection, scheduler)?;
     let locks = of(connection, scheduler)?;
-    locks.may_take(*kind, *taker, *at).map_err(|obstacle| Refusal::LockHeld(Box::new(obstacle)))?;
+    locks.may_take(*kind, *taker, now).map_err(|obstacle| Refusal::LockHeld(Box::new(obstacle)))?;
     let (token, acquired_at) = match locks.held_by(*kind, taker.holder) {
         Some(own) => (own.token, own.acquired_at),
-        None => (workers::next_token(connection)?, *at),
+        None => (workers::next_token(connection)?, now),
     };
     let lock = Lock {
         kind: *kind,
@@ -45,7 +46,7 @@ pub(super) fn take(connection: &Connection, new: &NewLock) -> Result {
         reason: reason.clone(),
         token,
         acquired_at,
-        expires_at: *expires_at,
+        expires_at: ttl.map(|ttl| after(now, ttl)),
     };
     write(connection, scheduler, &lock)?;
     for holder in [Some(taker.holder), taker.instead_of].into_iter().flatten() {
@@ -55,11 +56,16 @@ pub(super) fn take(connection: &Connection, new: &NewLock) -> Result {
 }
 
 /// A place that is too old by now is left for one at the end.
-pub(super) fn take_place(connection: &Connection, scheduler: &SchedulerName, waiter: &Waiter) -> Result {
+pub(super) fn take_place(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    waiter: &Waiter,
+    now: Timestamp,
+) -> Result {
     let Waiter { kind, holder, since, until } = waiter;
     schedulers::require(connection, scheduler)?;
     let sql = "DELETE FROM lock_waiters WHERE scheduler = ?1 AND kind = ?2 AND holder = ?3 AND until <= ?4";
-    execute(connection, sql, (scheduler.as_str(), kind.as_str(), holder.to_string(), from_time(*since)))?;
+    execute(connection, sql, (scheduler.as_str(), kind.as_str(), holder.to_string(), from_time(now)))?;
     let row: Values<'_> = &[
         ("scheduler", &scheduler.as_str()),
         ("kind", &kind.as_str()),

@@ -33,12 +33,14 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+use maestro_engine::ports::Clock;
 use maestro_engine::ports::store::CarriedOut;
 use maestro_engine::{Health, Tasks};
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use crate::backup;
+use crate::clock::{MachineClock, MicrosecondClock};
 use crate::failpoints::{Armed, Failpoints};
 
 pub use directory_lock::server_of;
@@ -61,12 +63,14 @@ pub struct EmbeddedStore {
     store_id: String,
     recipes: Arc<RecipeCache>,
     carried_out: Arc<Mutex<CarriedOut>>,
+    clock: MicrosecondClock,
     access: Access,
 }
 
 /// What can be chosen when a store is opened.
-#[derive(Debug, Default)]
 pub struct Options {
+    /// Tells the store's time. By default it is the time of day of this machine.
+    pub clock: Arc<dyn Clock>,
     /// The id of a store that is made now; one that is there keeps its own. `None`: a random one.
     pub store_id: Option<String>,
     /// Asked before a directory is taken over from a store whose rooms may still run. `None`: nobody looks.
@@ -74,6 +78,18 @@ pub struct Options {
     pub failpoints: Failpoints,
     /// Where the store's thread is supervised, and problems of the store are reported.
     pub tasks: Tasks,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            clock: Arc::new(MachineClock),
+            store_id: None,
+            rooms_of: None,
+            failpoints: Failpoints::default(),
+            tasks: Tasks::default(),
+        }
+    }
 }
 
 impl EmbeddedStore {
@@ -88,7 +104,7 @@ impl EmbeddedStore {
     }
 
     pub fn open_with(directory: &Path, options: Options) -> Result<Self, OpenError> {
-        let Options { store_id, rooms_of, failpoints, tasks } = options;
+        let Options { clock, store_id, rooms_of, failpoints, tasks } = options;
         private::make_directory(directory)?;
         let lock = DirectoryLock::take(directory)?;
 
@@ -125,17 +141,19 @@ impl EmbeddedStore {
             writer,
             _lock: lock,
         };
-        Ok(Self { store_id, recipes: Arc::default(), carried_out: Arc::default(), access })
+        let clock = MicrosecondClock(clock);
+        Ok(Self { store_id, recipes: Arc::default(), carried_out: Arc::default(), clock, access })
     }
 
     /// A store that is gone when it is dropped. It has no threads: each call is answered before it first waits, so it
     /// can be used where time is virtual.
-    pub fn in_memory() -> Result<Self, OpenError> {
+    pub fn in_memory(clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
         let failed = OpenError::sqlite("make a database", Path::new(":memory:"));
         let store_id = "in-memory".to_owned();
         let connection = file::make_in_memory(&store_id).map_err(failed)?;
         let access = Access::Memory(Mutex::new(connection));
-        Ok(Self { store_id, recipes: Arc::default(), carried_out: Arc::default(), access })
+        let clock = MicrosecondClock(clock);
+        Ok(Self { store_id, recipes: Arc::default(), carried_out: Arc::default(), clock, access })
     }
 
     /// What marks rooms as this store's. A copy of a store gets another one when it is opened beside the original.

@@ -32,10 +32,22 @@ pub(super) fn one(
 }
 
 pub(super) fn unfinished(connection: &Connection, scheduler: &SchedulerName) -> Result<Vec<Operation>> {
-    let sql = format!(
+    whole(connection, &unfinished_sql(), [scheduler.as_str()], Definitions::Executed)
+}
+
+/// The same without their histories.
+pub(super) fn unfinished_in_short(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+) -> Result<Vec<Operation>> {
+    let found = select(connection, &unfinished_sql(), [scheduler.as_str()], Definitions::Executed)?;
+    Ok(found.into_iter().map(|(_, operation)| operation).collect())
+}
+
+fn unfinished_sql() -> String {
+    format!(
         "SELECT {COLUMNS}, progress FROM operations WHERE scheduler = ?1 AND ended_at IS NULL ORDER BY sequence"
-    );
-    whole(connection, &sql, [scheduler.as_str()], Definitions::Executed)
+    )
 }
 
 /// Written as its index is, so that it is found along it.

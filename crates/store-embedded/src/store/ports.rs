@@ -10,9 +10,9 @@ use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::Store;
 use maestro_engine::ports::store::{
     AllocationPage, AllocationPageRequest, AllocationRecord, AllocationStore, EndedRoom, EventFilter,
-    EventPage, EventPageRequest, EventQueue, ForgetAllocations, OperationPage, OperationStore, OrphanedQueue,
-    Outbox, PageRequest, QueueId, QueuedEvent, Refusal, RegionRecord, RegionStore, Renewal, Result,
-    RoomCount, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, StoreError, Transaction,
+    EventPage, EventPageRequest, EventQueue, FleetRecord, ForgetAllocations, OperationPage, OperationStore,
+    OrphanedQueue, Outbox, PageRequest, QueueId, QueuedEvent, Refusal, RegionRecord, RegionStore, Renewal,
+    Result, RoomCount, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, StoreError, Transaction,
     UnreadableScheduler, UnreadableVersion, VersionRecord, Workforce,
 };
 use rusqlite::Connection;
@@ -26,6 +26,25 @@ use crate::failpoints::RENEW;
 
 #[async_trait]
 impl Store for EmbeddedStore {
+    async fn now(&self) -> Result<Timestamp> {
+        Ok(self.clock.now())
+    }
+
+    async fn fleet(&self, scheduler: &SchedulerName, ended_max: usize) -> Result<Option<FleetRecord>> {
+        let (recipes, name) = (self.recipes.clone(), scheduler.clone());
+        self.read("read the fleet", move |connection| {
+            let Some(scheduler) = schedulers::one(connection, &recipes, &name)? else { return Ok(None) };
+            Ok(Some(FleetRecord {
+                scheduler,
+                unfinished: operation_rows::unfinished_in_short(connection, &name)?,
+                locks: locks::of(connection, &name)?,
+                live: rooms::live(connection, &name)?,
+                ended: rooms::ended(connection, &name, ended_max)?,
+            }))
+        })
+        .await
+    }
+
     async fn commit(&self, transaction: Transaction) -> Result {
         let (label, id) = (transaction.label, transaction.id);
         self.write(label, self.unless_carried_out(transaction)).await?;
@@ -58,10 +77,10 @@ impl EmbeddedStore {
         &self,
         transaction: Transaction,
     ) -> impl Fn(&Connection) -> Result<(), Failure> + Send + use<> {
-        let carried_out = self.carried_out.clone();
+        let (carried_out, clock) = (self.carried_out.clone(), self.clock.clone());
         move |connection| {
             let is_done = carried_out.lock().includes(transaction.id);
-            if is_done { Ok(()) } else { transaction::carry_out(connection, &transaction) }
+            if is_done { Ok(()) } else { transaction::carry_out(connection, &transaction, clock.now()) }
         }
     }
 }
@@ -154,19 +173,21 @@ impl OperationStore for EmbeddedStore {
         &self,
         schedulers: &[SchedulerName],
         owner: &str,
-        now: Timestamp,
         ttl: Millis,
     ) -> Result<Vec<(SchedulerName, Token)>> {
-        let (schedulers, owner) = (schedulers.to_vec(), owner.to_owned());
-        self.write("own", move |connection| workers::own_all(connection, &schedulers, &owner, now, ttl)).await
+        let (schedulers, owner, clock) = (schedulers.to_vec(), owner.to_owned(), self.clock.clone());
+        self.write("own", move |connection| {
+            workers::own_all(connection, &schedulers, &owner, clock.now(), ttl)
+        })
+        .await
     }
 
     async fn renew(&self, renewal: Renewal<'_>) -> Result<Vec<(SchedulerName, Token)>> {
-        let worker = renewal.worker.to_owned();
-        let Renewal { worker: _, now, ownership_ttl, operation_ttl, lock_ttl } = renewal;
+        let (worker, clock) = (renewal.worker.to_owned(), self.clock.clone());
+        let Renewal { worker: _, ownership_ttl, operation_ttl, lock_ttl } = renewal;
         self.write(RENEW, move |connection| {
-            let renewal = Renewal { worker: &worker, now, ownership_ttl, operation_ttl, lock_ttl };
-            workers::renew(connection, renewal)
+            let renewal = Renewal { worker: &worker, ownership_ttl, operation_ttl, lock_ttl };
+            workers::renew(connection, renewal, clock.now())
         })
         .await
     }
@@ -352,15 +373,10 @@ impl Outbox for EmbeddedStore {
         self.read("look for orphaned events", outbox::has_orphaned).await
     }
 
-    async fn own_orphaned_queues(
-        &self,
-        owner: &str,
-        now: Timestamp,
-        ttl: Millis,
-    ) -> Result<Vec<OrphanedQueue>> {
-        let owner = owner.to_owned();
+    async fn own_orphaned_queues(&self, owner: &str, ttl: Millis) -> Result<Vec<OrphanedQueue>> {
+        let (owner, clock) = (owner.to_owned(), self.clock.clone());
         self.write("own orphaned events", move |connection| {
-            outbox::own_orphaned(connection, &owner, now, ttl)
+            outbox::own_orphaned(connection, &owner, clock.now(), ttl)
         })
         .await
     }

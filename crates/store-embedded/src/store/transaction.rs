@@ -1,6 +1,7 @@
 //! Carries out a [`Transaction`]: the guard first, then the changes in their order. The caller undoes all of it if
 //! one is refused.
 
+use maestro_core::time::Timestamp;
 use maestro_engine::ports::store::{Change, Guard, Refusal, Transaction};
 use rusqlite::Connection;
 
@@ -9,12 +10,13 @@ use super::{
     allocations, locks, no_action, operations, outbox, regions, rooms, schedulers, versions, workers,
 };
 
-pub(super) fn carry_out(connection: &Connection, transaction: &Transaction) -> Result {
+/// `now` is the store's time.
+pub(super) fn carry_out(connection: &Connection, transaction: &Transaction, now: Timestamp) -> Result {
     let Transaction { label: _, id: _, scheduler: _, guard, changes } = transaction;
     if let Some(guard) = guard {
         check(connection, guard)?;
     }
-    changes.iter().try_for_each(|change| carry_out_one(connection, change))
+    changes.iter().try_for_each(|change| carry_out_one(connection, change, now))
 }
 
 fn check(connection: &Connection, guard: &Guard) -> Result {
@@ -29,7 +31,7 @@ fn check(connection: &Connection, guard: &Guard) -> Result {
     locks.iter().try_for_each(|(kind, token)| locks::require(connection, scheduler, *kind, *token))
 }
 
-fn carry_out_one(connection: &Connection, change: &Change) -> Result {
+fn carry_out_one(connection: &Connection, change: &Change, now: Timestamp) -> Result {
     match change {
         Change::CreateScheduler(new) => schedulers::create(connection, new),
         Change::UpdateScheduler(update) => schedulers::update(connection, update),
@@ -69,8 +71,8 @@ fn carry_out_one(connection: &Connection, change: &Change) -> Result {
         Change::ForgetFleetDeltas { scheduler, before } => {
             operations::forget_fleet_deltas(connection, scheduler, *before)
         }
-        Change::TakeLock(new) => locks::take(connection, new),
-        Change::AwaitLock { scheduler, waiter } => locks::take_place(connection, scheduler, waiter),
+        Change::TakeLock(new) => locks::take(connection, new, now),
+        Change::AwaitLock { scheduler, waiter } => locks::take_place(connection, scheduler, waiter, now),
         Change::StopAwaiting { scheduler, kind, holder } => {
             locks::remove(connection, "lock_waiters", scheduler, *kind, *holder)
         }

@@ -77,8 +77,12 @@ pub(super) fn next_token(connection: &Connection) -> Result<Token> {
 }
 
 /// One statement for each kind of thing, however many schedulers there are; and a row for each only if it has changed.
-pub(super) fn renew(connection: &Connection, renewal: Renewal<'_>) -> Result<Vec<(SchedulerName, Token)>> {
-    let Renewal { worker, now, ownership_ttl, operation_ttl, lock_ttl } = renewal;
+pub(super) fn renew(
+    connection: &Connection,
+    renewal: Renewal<'_>,
+    now: Timestamp,
+) -> Result<Vec<(SchedulerName, Token)>> {
+    let Renewal { worker, ownership_ttl, operation_ttl, lock_ttl } = renewal;
     let until = |ttl| from_time(after(now, ttl));
     // Before the clock was set back: nothing is given for so long.
     let too_late = from_time(after(after(now, ownership_ttl), ownership_ttl));

@@ -125,14 +125,14 @@ async fn a_restore_takes_the_store_back_and_keeps_what_was_there() {
     let directory = root.path().join("data");
     let file = root.path().join("backup");
     let store = store_grown_to(&directory, 10).await;
-    let early = store.own(&arena(), "worker-1", at(0), TTL).await.unwrap();
+    let early = store.own(&arena(), "worker-1", NO_TIME).await.unwrap();
     accept(&store, vec![start(1)]).await;
     backup(&directory, &file).unwrap();
     grow(&store, 11, 15).await;
     // Tokens that the backup does not know of.
     let mut late = early;
     for round in 1..=5 {
-        late = store.own(&arena(), &format!("worker-{round}-b"), at(round * 60), TTL).await.unwrap();
+        late = store.own(&arena(), &format!("worker-{round}-b"), NO_TIME).await.unwrap();
     }
     assert!(late > early);
     drop(store);
@@ -144,7 +144,7 @@ async fn a_restore_takes_the_store_back_and_keeps_what_was_there() {
     assert_eq!(grown(&store).await, 10);
     let running = operation(&store, 1).await;
     assert_eq!((running.status, running.lease), (OperationStatus::InProgress, None));
-    let next = store.own(&arena(), "worker-2", at(0), TTL).await.unwrap();
+    let next = store.own(&arena(), "worker-2", TTL).await.unwrap();
     assert!(next > late, "{next:?} after {late:?}: tokens never go back");
     drop(store);
 
@@ -178,13 +178,13 @@ async fn a_restore_brings_locks_back_and_no_token_twice() {
     let directory = root.path().join("data");
     let file = root.path().join("backup");
     let store = store_grown_to(&directory, 2).await;
-    store.renew(renewal("worker-1", at(0))).await.unwrap();
-    accept(&store, vec![take(Scale, holder(1), 1), take_for_rollout(Config, None, 1)]).await;
-    accept(&store, [2, 1].map(|number| await_lock(Config, holder(number), 1)).into()).await;
+    store.renew(renewal("worker-1")).await.unwrap();
+    accept(&store, vec![take(Scale, holder(1)), take_for_rollout(Config, None)]).await;
+    accept(&store, [2, 1].map(|number| await_lock(Config, holder(number))).into()).await;
     let before = locks(&store).await;
     backup(&directory, &file).unwrap();
     // What the backup does not know of.
-    accept(&store, vec![release(Scale, holder(1)), take(Scale, holder(2), 2)]).await;
+    accept(&store, vec![release(Scale, holder(1)), take(Scale, holder(2))]).await;
     let late = lock(&store, Scale).await.token;
     drop(store);
 
@@ -194,7 +194,7 @@ async fn a_restore_brings_locks_back_and_no_token_twice() {
     assert_eq!(store.workers().await.unwrap(), Workforce::default());
     let lost = Refusal::LockLost { scheduler: arena(), kind: Scale };
     refuse(&store, vec![revoke(Scale, late)], lost).await;
-    accept(&store, vec![take(Downscaling, holder(2), 3)]).await;
+    accept(&store, vec![take(Downscaling, holder(2))]).await;
     assert!(lock(&store, Downscaling).await.token > late, "tokens never go back");
 }
 

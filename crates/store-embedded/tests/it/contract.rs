@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
+use maestro_engine::ports::RoomTable;
 use maestro_engine::ports::contract::{
-    allocation_store, operation_store, outbox, region_store, room_registry, room_table, scheduler_store,
-    transactions,
+    StoreUnderTest, allocation_store, operation_store, outbox, region_store, room_registry, room_table,
+    scheduler_store, transactions,
 };
-use maestro_engine::ports::{RoomTable, Store};
-use maestro_store_embedded::{EmbeddedStore, MemoryRoomTable};
+use maestro_store_embedded::{EmbeddedStore, MemoryRoomTable, Options};
 use tempfile::TempDir;
 
-async fn fresh(root: &TempDir) -> Arc<dyn Store> {
+async fn fresh(root: &TempDir) -> StoreUnderTest {
     let directory = tempfile::tempdir_in(root).unwrap().keep();
-    Arc::new(EmbeddedStore::open(&directory).unwrap())
+    StoreUnderTest::on_manual_clock(|clock| {
+        let options = Options { clock, ..Options::default() };
+        Arc::new(EmbeddedStore::open_with(&directory, options).unwrap())
+    })
 }
 
 #[tokio::test]
@@ -57,9 +60,22 @@ async fn transactions() {
     transactions::run_all(|| fresh(&root)).await;
 }
 
+/// As it goes when nobody has a hand on it.
+#[tokio::test]
+async fn operation_store_on_the_clock_of_the_machine() {
+    let root = tempfile::tempdir().unwrap();
+    let fresh = || async {
+        let directory = tempfile::tempdir_in(&root).unwrap().keep();
+        StoreUnderTest::on_running_clock(Arc::new(EmbeddedStore::open(&directory).unwrap()))
+    };
+    operation_store::run_all(fresh).await;
+}
+
 #[tokio::test]
 async fn in_memory() {
-    let fresh = || async { Arc::new(EmbeddedStore::in_memory().unwrap()) as Arc<dyn Store> };
+    let fresh = || async {
+        StoreUnderTest::on_manual_clock(|clock| Arc::new(EmbeddedStore::in_memory(clock).unwrap()))
+    };
     scheduler_store::run_all(fresh).await;
     operation_store::run_all(fresh).await;
     room_registry::run_all(fresh).await;

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Output;
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use maestro_core::lock::LockKind::{Config, Downscaling, Scale};
 use maestro_core::operation::{Activity, OperationStatus, Rollback, RollbackEnd, Token};
 use maestro_engine::ports::Store;
+use maestro_engine::ports::contract::ManualClock;
 use maestro_engine::ports::contract::fixtures::*;
 use maestro_engine::ports::store::{
     Change, Guard, NewOperation, OperationStore, OperationUpdate, SchedulerState, Transaction, Workforce,
@@ -22,7 +24,7 @@ use crate::child;
 async fn write(store: &EmbeddedStore, number: usize, token: &mut Option<Token>) -> &'static str {
     match number {
         2 => {
-            *token = store.own(&arena(), "worker-1", at(0), TTL).await.unwrap();
+            *token = store.own(&arena(), "worker-1", TTL).await.unwrap();
             return "own";
         }
         14 => {
@@ -76,12 +78,12 @@ fn changes_of_operations(number: usize) -> (&'static str, Vec<Change>) {
         7 => {
             let in_sync = set_state(0, SchedulerState::InSync);
             let next = Change::Enqueue(new_operation(2));
-            let its_lock = take(Downscaling, holder(2), 2);
+            let its_lock = take(Downscaling, holder(2));
             ("finish", vec![end(1, OperationStatus::Finished), in_sync, next, its_lock])
         }
         8 => ("start", vec![start(2)]),
         9 => {
-            let place = await_lock(Config, holder(2), 3);
+            let place = await_lock(Config, holder(2));
             ("stop", vec![intend_stop(1, 2), intend_stop(2, 2), set_activity(2, parked("rooms")), place])
         }
         10 => ("ended", vec![end_room(1, 7), end_room(2, 8)]),
@@ -97,11 +99,11 @@ fn changes_of_operations(number: usize) -> (&'static str, Vec<Change>) {
 async fn changes_of_locks(store: &EmbeddedStore, number: usize) -> (&'static str, Vec<Change>) {
     match number {
         4 => {
-            let taken = [take(Scale, holder(1), 1), take_for_rollout(Config, None, 1)];
-            ("lock", [Vec::from(taken), vec![await_lock(Config, holder(1), 1)]].concat())
+            let taken = [take(Scale, holder(1)), take_for_rollout(Config, None)];
+            ("lock", [Vec::from(taken), vec![await_lock(Config, holder(1))]].concat())
         }
         11 => {
-            let handed = hand_over(Config, rollout_holder(), holder(2), 4);
+            let handed = hand_over(Config, rollout_holder(), holder(2));
             ("hand over", vec![handed, release(Downscaling, holder(2))])
         }
         12 => {
@@ -125,7 +127,9 @@ async fn greatest_token(store: &EmbeddedStore) -> Token {
 }
 
 fn open_with(directory: &Path, failpoints: &str) -> EmbeddedStore {
-    let options = Options { failpoints: failpoints.parse().unwrap(), ..Options::default() };
+    // Two stores that are written to alike show the same times.
+    let clock = Arc::new(ManualClock::begin());
+    let options = Options { clock, failpoints: failpoints.parse().unwrap(), ..Options::default() };
     EmbeddedStore::open_with(directory, options).unwrap()
 }
 
@@ -144,7 +148,7 @@ async fn child_writes() {
     for number in 1..=WRITES {
         write(&store, number, &mut token).await;
         // Comes by the clock in real life, and must not be counted.
-        store.renew(renewal("worker-1", at(1))).await.unwrap();
+        store.renew(renewal("worker-1")).await.unwrap();
         child::say(&number.to_string());
     }
 }
@@ -162,7 +166,7 @@ async fn killed_at_every_write() {
     for number in 1..=WRITES {
         let label = write(&reference, number, &mut token).await;
         expected_log += &format!("{number} {label}\n");
-        reference.renew(renewal("worker-1", at(1))).await.unwrap();
+        reference.renew(renewal("worker-1")).await.unwrap();
         states.push(everything(&reference).await);
         last_tokens.push(greatest_token(&reference).await.max(last_tokens[number - 1]));
     }
@@ -186,7 +190,7 @@ async fn killed_at_every_write() {
             );
             assert_eq!(store.workers().await.unwrap(), Workforce::default(), "after {point}");
             if written >= 1 {
-                let owned = store.own(&arena(), "worker-2", at(1), TTL).await.unwrap();
+                let owned = store.own(&arena(), "worker-2", TTL).await.unwrap();
                 let next = Token(last_tokens[written].0 + 1);
                 assert_eq!(owned, Some(next), "taken over at once, after {point}");
             }

@@ -68,8 +68,8 @@ async fn child_holds_the_store() {
     };
     let store = EmbeddedStore::open(&directory).unwrap();
     open(&store).await;
-    store.own(&arena(), "worker-1", at(0), TTL).await.unwrap().unwrap();
-    store.renew(renewal("worker-1", at(0))).await.unwrap();
+    store.own(&arena(), "worker-1", TTL).await.unwrap().unwrap();
+    store.renew(renewal("worker-1")).await.unwrap();
     child::say("open");
     // Until it is killed.
     std::io::stdin().read_line(&mut String::new()).unwrap();
@@ -91,7 +91,7 @@ async fn another_process_is_named_and_leaves_its_place_when_it_dies() {
 
     let store = EmbeddedStore::open(directory.path()).unwrap();
     assert_eq!(store.workers().await.unwrap(), Workforce::default(), "the dead work no more");
-    let token = store.own(&arena(), "worker-2", at(0), TTL).await.unwrap();
+    let token = store.own(&arena(), "worker-2", TTL).await.unwrap();
     assert!(token > Some(token_of_the_dead()), "owned at once, although the other's time is not over");
 }
 
@@ -104,8 +104,8 @@ async fn locks_outlive_the_process_that_took_them() {
     let directory = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(directory.path()).unwrap();
     open(&store).await;
-    let taken = [take_for_rollout(Config, None, 1), take(Downscaling, holder(1), 1)];
-    let places = [3, 2].map(|number| await_lock(Config, holder(number), 1));
+    let taken = [take_for_rollout(Config, None), take(Downscaling, holder(1))];
+    let places = [3, 2].map(|number| await_lock(Config, holder(number)));
     accept(&store, [Change::Enqueue(new_operation(1))].into_iter().chain(taken).chain(places).collect())
         .await;
     let before = locks(&store).await;
@@ -113,10 +113,11 @@ async fn locks_outlive_the_process_that_took_them() {
     let store = EmbeddedStore::open(directory.path()).unwrap();
     assert_eq!(locks(&store).await, before);
     // Who owns the scheduler next keeps them, and goes on in the one sequence.
-    let owned = store.own(&arena(), "worker-2", at(60), TTL).await.unwrap().unwrap();
+    let owned = store.own(&arena(), "worker-2", TTL).await.unwrap().unwrap();
     assert!(before.held.iter().all(|lock| lock.token < owned));
-    store.renew(renewal("worker-2", at(60))).await.unwrap();
-    assert_eq!(lock(&store, Downscaling).await.expires_at, Some(at(70)));
+    let (renewed, window) = in_window(&store, store.renew(renewal("worker-2"))).await;
+    renewed.unwrap();
+    window.check(lock(&store, Downscaling).await.expires_at.unwrap(), TTL);
 }
 
 /// Refused with a message that says what to do, and not a byte was changed.
@@ -250,7 +251,7 @@ async fn a_store_of_an_older_maestro_is_taken_along_with_all_that_is_in_it() {
     assert_eq!(everything(&store).await, before);
     let begun = rollout(RolloutState::Rolling);
     accept(&store, vec![set_rollout(0, Some(begun.clone())), set_last_shrunk(1, 3)]).await;
-    accept(&store, vec![take(Downscaling, holder(1), 1), allocate(1, 1, 1)]).await;
+    accept(&store, vec![take(Downscaling, holder(1)), allocate(1, 1, 1)]).await;
     drop(store);
     let store = EmbeddedStore::open(directory.path()).unwrap();
     assert_eq!(allocation(&store, 1).await.room, room_id(1));
@@ -266,10 +267,10 @@ async fn locks_that_are_not_stored_any_more_are_dropped() {
     let directory = tempfile::tempdir().unwrap();
     fill(directory.path()).await;
     let store = EmbeddedStore::open(directory.path()).unwrap();
-    accept(&store, vec![take(Downscaling, holder(1), 1), await_lock(Downscaling, holder(2), 1)]).await;
+    accept(&store, vec![take(Downscaling, holder(1)), await_lock(Downscaling, holder(2))]).await;
     let kept = locks(&store).await;
-    accept(&store, vec![take(Scale, holder(1), 1), take(Termination, holder(2), 1)]).await;
-    accept(&store, vec![await_lock(Termination, holder(1), 1)]).await;
+    accept(&store, vec![take(Scale, holder(1)), take(Termination, holder(2))]).await;
+    accept(&store, vec![await_lock(Termination, holder(1))]).await;
     drop(store);
     let connection = Connection::open(database(directory.path())).unwrap();
     let sql = "DROP TABLE allocations;

@@ -7,18 +7,17 @@ mod lists;
 mod stopping;
 
 use std::future::Future;
-use std::sync::Arc;
 
 use crate::ports::Store;
 use crate::ports::store::Change;
 
 use super::fixtures::*;
-use super::run_cases;
+use super::{StoreUnderTest, run_cases};
 
 pub async fn run_all<F, Fresh>(fresh: F)
 where
     F: Fn() -> Fresh,
-    Fresh: Future<Output = Arc<dyn Store>>,
+    Fresh: Future<Output = StoreUnderTest>,
 {
     run_cases!(
         "allocation store",

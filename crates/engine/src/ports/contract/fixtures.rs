@@ -23,7 +23,7 @@ use maestro_core::scheduler::{
     Recipe, Resources, RestartPolicy, ScalingPolicy, SchedulerName, SizeBaseline, Spec, Version,
     VersionStatus,
 };
-use maestro_core::time::{Millis, Timestamp};
+use maestro_core::time::{Millis, Timestamp, after};
 use serde_json::json;
 
 use crate::ports::Store;
@@ -40,11 +40,37 @@ pub use changes::*;
 pub use events::*;
 pub use locks::*;
 
-/// How long ownerships and leases last where a case does not care.
-pub const TTL: Millis = Millis::from_seconds(10);
+/// How long ownerships, leases and locks last that are not to run out: no case takes so long, on whatever machine.
+pub const TTL: Millis = Millis::from_seconds(600);
 
-pub fn renewal(worker: &str, now: Timestamp) -> Renewal<'_> {
-    Renewal { worker, now, ownership_ttl: TTL, operation_ttl: TTL, lock_ttl: TTL }
+/// What is given for no time has run out when somebody looks.
+pub const NO_TIME: Millis = Millis(0);
+
+pub fn renewal(worker: &str) -> Renewal<'_> {
+    Renewal { worker, ownership_ttl: TTL, operation_ttl: TTL, lock_ttl: TTL }
+}
+
+/// Between which of the store's times something was asked and answered.
+#[derive(Debug, Clone, Copy)]
+pub struct Window {
+    from: Timestamp,
+    to: Timestamp,
+}
+
+/// Asks the store, and says when.
+pub async fn in_window<T>(store: &dyn Store, question: impl Future<Output = T>) -> (T, Window) {
+    let from = store.now().await.unwrap();
+    let answer = question.await;
+    (answer, Window { from, to: store.now().await.unwrap() })
+}
+
+impl Window {
+    /// Whether that is this long after the store decided.
+    #[track_caller]
+    pub fn check(self, at: Timestamp, ttl: Millis) {
+        let (from, to) = (after(self.from, ttl), after(self.to, ttl));
+        assert!(from <= at && at <= to, "{at} is not between {from} and {to}");
+    }
 }
 
 /// The fleet size that both schedulers begin with.

@@ -6,9 +6,12 @@
 //! ```text
 //! #[tokio::test]
 //! async fn keeps_the_contract() {
-//!     contract::run_store_suites(|| async { Arc::new(MyStore::empty()) as Arc<dyn Store> }).await;
+//!     contract::run_store_suites(|| async { StoreUnderTest::on_running_clock(Arc::new(MyStore::empty())) }).await;
 //! }
 //! ```
+//!
+//! A store decides by its own clock what has run out, and not every clock can be set. So nearly all cases give something
+//! for no time or for long; those that need time to pass wait for it, on a clock that goes by itself or is told to.
 
 #![allow(clippy::unwrap_used, reason = "suites are tests: a panic is how they say no")]
 
@@ -21,21 +24,21 @@ pub mod room_registry;
 pub mod room_table;
 pub mod runtime;
 pub mod scheduler_store;
+mod store_under_test;
 pub mod transactions;
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 
 use futures_util::FutureExt;
 
-use super::Store;
+pub use store_under_test::{ManualClock, RunningClock, StoreClock, StoreUnderTest};
 
 /// All suites of the durable side. `fresh` makes an empty store.
 pub async fn run_store_suites<F, Fresh>(fresh: F)
 where
     F: Fn() -> Fresh,
-    Fresh: Future<Output = Arc<dyn Store>>,
+    Fresh: Future<Output = StoreUnderTest>,
 {
     scheduler_store::run_all(&fresh).await;
     operation_store::run_all(&fresh).await;
@@ -70,9 +73,12 @@ impl Suite {
     }
 }
 
-/// Runs each case on an adapter of its own.
+/// Runs each case on an adapter of its own. Those that are `on_the_clock` get it with its clock.
 macro_rules! run_cases {
-    ($port:literal, $fresh:expr, [$($case:path),+ $(,)?]) => {{
+    ($port:literal, $fresh:expr, [$($case:path),+ $(,)?]) => {
+        $crate::ports::contract::run_cases!($port, $fresh, [$($case),+], on_the_clock: [])
+    };
+    ($port:literal, $fresh:expr, [$($case:path),+ $(,)?], on_the_clock: [$($timed:path),* $(,)?]) => {{
         let mut suite = $crate::ports::contract::Suite::of($port);
         $(
             let case = async {
@@ -81,6 +87,13 @@ macro_rules! run_cases {
             };
             suite.case(stringify!($case), Box::pin(case)).await;
         )+
+        $(
+            let case = async {
+                let adapter = $fresh().await;
+                $timed(&adapter).await;
+            };
+            suite.case(stringify!($timed), Box::pin(case)).await;
+        )*
         suite.finish();
     }};
 }

@@ -13,16 +13,13 @@ mod rolling_back;
 mod workers;
 
 use std::future::Future;
-use std::sync::Arc;
 
-use crate::ports::Store;
-
-use super::run_cases;
+use super::{StoreUnderTest, run_cases};
 
 pub async fn run_all<F, Fresh>(fresh: F)
 where
     F: Fn() -> Fresh,
-    Fresh: Future<Output = Arc<dyn Store>>,
+    Fresh: Future<Output = StoreUnderTest>,
 {
     run_cases!(
         "operation store",
@@ -81,7 +78,6 @@ where
             ownership::a_scheduler_that_is_not_there_is_owned_by_nobody,
             ownership::an_owner_keeps_its_token,
             ownership::an_expired_ownership_is_taken_with_a_greater_token,
-            ownership::an_ownership_of_before_the_clock_was_set_back_runs_out,
             ownership::tokens_are_one_sequence_for_all_schedulers,
             ownership::a_stale_guard_is_refused,
             ownership::an_expired_guard_that_nobody_took_still_holds,
@@ -132,6 +128,12 @@ where
             held_locks::renewing_renews_locks_of_unfinished_operations,
             held_locks::a_refused_transaction_leaves_locks_and_places_as_they_were,
             held_locks::a_deleted_scheduler_leaves_no_locks_behind,
+        ],
+        on_the_clock: [
+            ownership::an_ownership_runs_out_by_the_stores_clock,
+            ownership::an_ownership_of_before_the_clock_was_set_back_runs_out,
+            locks::a_lock_runs_out_by_the_stores_clock,
+            locks::a_place_runs_out_by_the_stores_clock,
         ]
     );
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::Arc;
 
 use maestro_core::event::{Message, MessageRoom, PlayerChange};
 use maestro_core::room::PingStatus;
@@ -15,12 +14,12 @@ use crate::ports::store::{
 };
 
 use super::fixtures::*;
-use super::run_cases;
+use super::{StoreUnderTest, run_cases};
 
 pub async fn run_all<F, Fresh>(fresh: F)
 where
     F: Fn() -> Fresh,
-    Fresh: Future<Output = Arc<dyn Store>>,
+    Fresh: Future<Output = StoreUnderTest>,
 {
     run_cases!(
         "outbox",
@@ -347,7 +346,7 @@ async fn queues_go_with_their_scheduler_except_events_that_wait(store: &dyn Stor
     accept(store, delete(&arena(), &[MATCHMAKER, "empty", "unheard"])).await;
     assert!(store.has_orphaned_queues().await.unwrap());
     assert_eq!(store.event_queues(&arena()).await.unwrap(), []);
-    let orphaned = store.own_orphaned_queues("worker-1", at(30), TTL).await.unwrap();
+    let orphaned = store.own_orphaned_queues("worker-1", TTL).await.unwrap();
     let expected = OrphanedQueue {
         id: queues[1].id,
         scheduler: arena(),
@@ -359,7 +358,7 @@ async fn queues_go_with_their_scheduler_except_events_that_wait(store: &dyn Stor
     let events = store.due_events(orphaned[0].id, at(30), 10, 10).await.unwrap();
     assert_eq!(numbers(&events), [2], "dead letters go with the scheduler");
     accept(store, vec![delivered(orphaned[0].id, &[2], 40)]).await;
-    assert_eq!(store.own_orphaned_queues("worker-1", at(40), TTL).await.unwrap(), []);
+    assert_eq!(store.own_orphaned_queues("worker-1", TTL).await.unwrap(), []);
     assert!(!store.has_orphaned_queues().await.unwrap());
 }
 
@@ -367,15 +366,13 @@ async fn orphaned_queues_have_one_owner_at_a_time(store: &dyn Store) {
     open(store).await;
     accept(store, vec![queue_event(1, 1)]).await;
     accept(store, delete(&arena(), &[MATCHMAKER])).await;
-    let owned = async |worker: &str, seconds| {
-        store.own_orphaned_queues(worker, at(seconds), TTL).await.unwrap().len()
-    };
-    assert_eq!(owned("worker-1", 0).await, 1);
-    assert_eq!(owned("worker-2", 9).await, 0);
-    assert_eq!(owned("worker-1", 9).await, 1, "renewed");
-    assert_eq!(owned("worker-2", 18).await, 0);
-    assert_eq!(owned("worker-2", 19).await, 1, "its time is over");
-    assert_eq!(owned("worker-1", 19).await, 0);
+    let owned = async |worker: &str, ttl| store.own_orphaned_queues(worker, ttl).await.unwrap().len();
+    assert_eq!(owned("worker-1", NO_TIME).await, 1);
+    assert_eq!(owned("worker-1", TTL).await, 1, "renewed");
+    assert_eq!(owned("worker-2", TTL).await, 0);
+    assert_eq!(owned("worker-1", NO_TIME).await, 1);
+    assert_eq!(owned("worker-2", TTL).await, 1, "its time is over");
+    assert_eq!(owned("worker-1", TTL).await, 0);
 }
 
 async fn a_new_scheduler_of_the_same_name_has_queues_of_its_own(store: &dyn Store) {
@@ -385,9 +382,9 @@ async fn a_new_scheduler_of_the_same_name_has_queues_of_its_own(store: &dyn Stor
     accept(store, vec![Change::CreateScheduler(new_scheduler(&arena())), queue_event(2, 1)]).await;
     let queue = event_queue(store).await;
     assert_eq!(due(store, 100).await, [2]);
-    let orphaned = store.own_orphaned_queues("worker-1", at(30), TTL).await.unwrap();
+    let orphaned = store.own_orphaned_queues("worker-1", TTL).await.unwrap();
     assert_eq!(orphaned.len(), 1);
     assert_ne!(orphaned[0].id, queue.id);
     accept(store, delete(&arena(), &[MATCHMAKER])).await;
-    assert_eq!(store.own_orphaned_queues("worker-1", at(30), TTL).await.unwrap().len(), 2);
+    assert_eq!(store.own_orphaned_queues("worker-1", TTL).await.unwrap().len(), 2);
 }

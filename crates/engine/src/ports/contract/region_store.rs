@@ -1,7 +1,6 @@
 //! The suite of what people have said about regions.
 
 use std::future::Future;
-use std::sync::Arc;
 
 use maestro_core::room::Region;
 use maestro_core::time::Timestamp;
@@ -10,12 +9,12 @@ use crate::ports::Store;
 use crate::ports::store::{Change, Refusal, RegionRecord};
 
 use super::fixtures::*;
-use super::run_cases;
+use super::{StoreUnderTest, run_cases};
 
 pub async fn run_all<F, Fresh>(fresh: F)
 where
     F: Fn() -> Fresh,
-    Fresh: Future<Output = Arc<dyn Store>>,
+    Fresh: Future<Output = StoreUnderTest>,
 {
     run_cases!(
         "region store",

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::future::Future;
-use std::sync::Arc;
 
 use maestro_core::allocation::ClaimNumber;
 use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
@@ -12,12 +11,12 @@ use crate::ports::Store;
 use crate::ports::store::{Change, Ended, EndedRoom, Intent, NewRoomRecord, Refusal, RoomCount, RoomRecord};
 
 use super::fixtures::*;
-use super::run_cases;
+use super::{StoreUnderTest, run_cases};
 
 pub async fn run_all<F, Fresh>(fresh: F)
 where
     F: Fn() -> Fresh,
-    Fresh: Future<Output = Arc<dyn Store>>,
+    Fresh: Future<Output = StoreUnderTest>,
 {
     run_cases!(
         "room registry",

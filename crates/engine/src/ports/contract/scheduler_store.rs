@@ -6,22 +6,23 @@ mod versions;
 use std::future::Future;
 use std::sync::Arc;
 
-use maestro_core::operation::{Definition, OperationStatus};
+use maestro_core::lock::LockKind;
+use maestro_core::operation::{Definition, Operation, OperationStatus};
 use maestro_core::scheduler::{SchedulerName, Version, VersionStatus};
 
 use crate::ports::Store;
 use crate::ports::store::{
-    Change, NewOperation, Refusal, RolloutState, SchedulerRecord, SchedulerState, SchedulerUpdate,
-    VersionRecord,
+    Change, FleetRecord, NewOperation, Refusal, RolloutState, SchedulerRecord, SchedulerState,
+    SchedulerUpdate, VersionRecord,
 };
 
 use super::fixtures::*;
-use super::run_cases;
+use super::{StoreUnderTest, run_cases};
 
 pub async fn run_all<F, Fresh>(fresh: F)
 where
     F: Fn() -> Fresh,
-    Fresh: Future<Output = Arc<dyn Store>>,
+    Fresh: Future<Output = StoreUnderTest>,
 {
     run_cases!(
         "scheduler store",
@@ -37,6 +38,8 @@ where
             an_operation_takes_back_only_what_is_still_its_part,
             what_is_not_there_cannot_be_changed,
             a_deleted_scheduler_leaves_one_operation_to_read,
+            a_fleet_is_what_its_parts_are,
+            a_fleet_is_of_one_moment,
             a_scheduler_with_live_rooms_is_not_deleted,
             a_name_is_free_again_after_the_deletion,
             versions::a_version_comes_back_as_it_was_inserted,
@@ -256,7 +259,7 @@ async fn a_deleted_scheduler_leaves_one_operation_to_read(store: &dyn Store) {
         ],
     )
     .await;
-    let token = store.own(&arena(), "worker-1", at(0), TTL).await.unwrap();
+    let token = store.own(&arena(), "worker-1", TTL).await.unwrap();
     assert!(token.is_some());
     accept(store, vec![end(2, OperationStatus::Finished), delete(&arena(), 2)]).await;
 
@@ -266,9 +269,57 @@ async fn a_deleted_scheduler_leaves_one_operation_to_read(store: &dyn Store) {
     assert_eq!(store.unfinished(&arena()).await.unwrap(), []);
     assert_eq!(store.operation(&arena(), operation_id(1)).await.unwrap(), None, "only one is kept");
     assert_eq!(operation(store, 2).await.status, OperationStatus::Finished);
-    let owned = store.renew(renewal("worker-1", at(1))).await.unwrap();
+    let owned = store.renew(renewal("worker-1")).await.unwrap();
     assert_eq!(owned, [], "nobody owns what is gone");
     assert_eq!(store.unfinished(&bystander()).await.unwrap().len(), 1);
+}
+
+async fn a_fleet_is_what_its_parts_are(store: &dyn Store) {
+    assert_eq!(store.fleet(&arena(), 10).await.unwrap(), None);
+    open(store).await;
+    let elsewhere = NewOperation { scheduler: bystander(), ..new_operation(4) };
+    let rooms = (1..=5).map(|number| Change::IntendRoom(new_room(number, 40000 + number as u16)));
+    accept(store, (1..=3).map(|number| Change::Enqueue(new_operation(number))).collect()).await;
+    accept(store, vec![Change::Enqueue(elsewhere), start(1), end(3, OperationStatus::Canceled)]).await;
+    accept(store, vec![take(LockKind::Config, holder(1)), await_lock(LockKind::Config, holder(2))]).await;
+    accept(store, rooms.collect()).await;
+    accept(store, vec![end_room(1, 3), end_room(2, 5), end_room(3, 4), intend_stop(4, 1)]).await;
+    let in_short = |operation| Operation { history: Vec::new(), ..operation };
+    for ended_max in [0, 2, 10] {
+        let expected = FleetRecord {
+            scheduler: scheduler(store, &arena()).await,
+            unfinished: store.unfinished(&arena()).await.unwrap().into_iter().map(in_short).collect(),
+            locks: locks(store).await,
+            live: store.live_rooms(&arena()).await.unwrap(),
+            ended: store.ended_rooms(&arena(), ended_max).await.unwrap(),
+        };
+        assert_eq!((expected.unfinished.len(), expected.live.len()), (2, 2));
+        assert_eq!(store.fleet(&arena(), ended_max).await.unwrap(), Some(expected), "{ended_max}");
+    }
+    assert_eq!(store.fleet(&name("gone"), 10).await.unwrap(), None);
+}
+
+/// Each writer adds a room and counts it in the fleet size, in one transaction: whoever reads sees both or none of them.
+async fn a_fleet_is_of_one_moment(store: &dyn Store) {
+    const ROOMS: u32 = 40;
+    open(store).await;
+    let write = async {
+        for number in 1..=ROOMS {
+            let room = Change::IntendRoom(new_room(number, 40000 + number as u16));
+            accept(store, vec![adjust_fleet(&arena(), 1), room]).await;
+        }
+    };
+    let read = async {
+        loop {
+            let FleetRecord { scheduler, live, .. } = store.fleet(&arena(), 0).await.unwrap().unwrap();
+            assert_eq!(scheduler.fleet_size as usize, FLEET_SIZE as usize + live.len());
+            if live.len() == ROOMS as usize {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    futures_util::future::join(write, read).await;
 }
 
 async fn a_scheduler_with_live_rooms_is_not_deleted(store: &dyn Store) {
@@ -285,7 +336,7 @@ async fn a_scheduler_with_live_rooms_is_not_deleted(store: &dyn Store) {
 
 async fn a_name_is_free_again_after_the_deletion(store: &dyn Store) {
     open(store).await;
-    let early = store.own(&arena(), "worker-1", at(0), TTL).await.unwrap();
+    let early = store.own(&arena(), "worker-1", TTL).await.unwrap();
     let (created, versions) = (scheduler(store, &arena()).await, store.versions(&arena()).await.unwrap().0);
     let second = version(2, 0);
     accept(
@@ -303,7 +354,7 @@ async fn a_name_is_free_again_after_the_deletion(store: &dyn Store) {
     accept(store, vec![Change::CreateScheduler(new_scheduler(&arena()))]).await;
     assert_eq!(scheduler(store, &arena()).await, created, "it begins anew");
     assert_eq!(store.versions(&arena()).await.unwrap().0, versions);
-    let late = store.own(&arena(), "worker-2", at(1), TTL).await.unwrap();
+    let late = store.own(&arena(), "worker-2", TTL).await.unwrap();
     assert!(late > early, "no token comes twice, not even for another scheduler of the same name");
 }
 

@@ -1,7 +1,6 @@
 //! The suite of writing: a transaction is done wholly or not at all, alone or among many.
 
 use std::future::Future;
-use std::sync::Arc;
 
 use futures_util::future::join_all;
 use maestro_core::allocation::{AllocationState, ClaimNumber};
@@ -20,7 +19,7 @@ use crate::ports::store::{
 };
 
 use super::fixtures::*;
-use super::run_cases;
+use super::{StoreUnderTest, run_cases};
 
 /// How many write at once: more than any group of commits or pool of connections would be cut to by chance.
 const WRITERS: u32 = 32;
@@ -28,7 +27,7 @@ const WRITERS: u32 = 32;
 pub async fn run_all<F, Fresh>(fresh: F)
 where
     F: Fn() -> Fresh,
-    Fresh: Future<Output = Arc<dyn Store>>,
+    Fresh: Future<Output = StoreUnderTest>,
 {
     run_cases!(
         "store's transactions",
@@ -93,7 +92,7 @@ async fn one_of_everything(store: &dyn Store) {
     changes.extend((1..=3).map(|number| Change::IntendRoom(new_room(number, 40000 + number as u16))));
     changes.push(intend_stop(2, 1));
     changes.push(end_room(3, 4));
-    changes.extend([take(LockKind::Panic, holder(2), 1), await_lock(LockKind::Panic, holder(3), 1)]);
+    changes.extend([take(LockKind::Panic, holder(2)), await_lock(LockKind::Panic, holder(3))]);
     changes.extend([queue_event(1, 1), queue_event(2, 1), queue_event(3, 2), queue_event(4, 1)]);
     accept(store, changes).await;
 }
@@ -135,11 +134,11 @@ fn every_kind_of_change(lock: Token, queue: QueueId) -> Vec<Vec<Change>> {
             history: vec![event(5, "lock released by ann")],
         }],
         vec![revoke(LockKind::Panic, lock)],
-        vec![take(LockKind::Panic, holder(3), 2)],
-        vec![await_lock(LockKind::Panic, holder(1), 2), await_lock(LockKind::Panic, holder(2), 2)],
+        vec![take(LockKind::Panic, holder(3))],
+        vec![await_lock(LockKind::Panic, holder(1)), await_lock(LockKind::Panic, holder(2))],
         vec![stop_awaiting(LockKind::Panic, holder(1))],
         vec![release(LockKind::Panic, holder(3))],
-        vec![take(LockKind::Downscaling, holder(1), 2), await_lock(LockKind::Config, holder(1), 2)],
+        vec![take(LockKind::Downscaling, holder(1)), await_lock(LockKind::Config, holder(1))],
         vec![set_activity(1, parked("a lock")), start(3)],
         vec![end(1, OperationStatus::Error)],
         vec![Change::ForgetOperations {
@@ -186,14 +185,14 @@ fn every_kind_of_change(lock: Token, queue: QueueId) -> Vec<Vec<Change>> {
 
 async fn a_refusal_at_the_end_undoes_every_kind_of_change(store: &dyn Store) {
     one_of_everything(store).await;
-    let token = store.own(&arena(), "worker-1", at(0), TTL).await.unwrap();
+    let token = store.own(&arena(), "worker-1", TTL).await.unwrap();
     let refused = Change::RoomStarted { scheduler: bystander(), room: room_id(1), handle: handle(1) };
     let held = lock(store, LockKind::Panic).await.token;
     let queue = event_queue(store).await.id;
     for changes in every_kind_of_change(held, queue) {
         let then_refused = [changes.clone(), vec![refused.clone()]].concat();
         refuse(store, then_refused, Refusal::RoomNotFound(room_id(1))).await;
-        let owned = store.renew(renewal("worker-1", at(1))).await.unwrap();
+        let owned = store.renew(renewal("worker-1")).await.unwrap();
         assert_eq!(owned, [(arena(), token.unwrap())], "after {changes:?}");
         // As if it had never been: slots, ports and ids are as free as they were.
         accept(store, changes).await;
@@ -211,7 +210,7 @@ async fn a_guard_is_checked_before_anything_else(store: &dyn Store) {
 
 async fn a_guard_may_end_what_it_guards(store: &dyn Store) {
     open(store).await;
-    let token = store.own(&arena(), "worker-1", at(0), TTL).await.unwrap().unwrap();
+    let token = store.own(&arena(), "worker-1", TTL).await.unwrap().unwrap();
     let guard = Guard { scheduler: arena(), token, operation: None, locks: Vec::new() };
     accept(store, vec![Change::Enqueue(new_operation(1)), start(1)]).await;
     let delete = Change::DeleteScheduler { scheduler: arena(), keep: operation_id(1) };
@@ -298,7 +297,7 @@ async fn of_many_workers_one_owns(store: &dyn Store) {
     open(store).await;
     let owners: Vec<_> = (0..WRITERS).map(|number| format!("worker-{number}")).collect();
     let arena = arena();
-    let attempts = owners.iter().map(|owner| store.own(&arena, owner, at(0), TTL));
+    let attempts = owners.iter().map(|owner| store.own(&arena, owner, TTL));
     let tokens = join_all(attempts).await;
     let won: Vec<_> = tokens.into_iter().filter_map(Result::unwrap).collect();
     assert_eq!(won.len(), 1);
@@ -345,12 +344,12 @@ async fn sent_again_every_kind_of_change_is_done_once(store: &dyn Store) {
 
 async fn sent_again_its_guard_is_not_asked(store: &dyn Store) {
     open(store).await;
-    let token = store.own(&arena(), "worker-1", at(0), TTL).await.unwrap().unwrap();
+    let token = store.own(&arena(), "worker-1", TTL).await.unwrap().unwrap();
     let guard = Guard { scheduler: arena(), token, operation: None, locks: Vec::new() };
     let adjusted = Transaction { guard: Some(guard.clone()), ..sent_as(1, vec![adjust_fleet(&arena(), 1)]) };
     store.commit(adjusted.clone()).await.unwrap();
     store.disown(&arena(), token).await.unwrap();
-    store.own(&arena(), "worker-2", at(1), TTL).await.unwrap().unwrap();
+    store.own(&arena(), "worker-2", TTL).await.unwrap().unwrap();
     store.commit(adjusted.clone()).await.unwrap();
     assert_eq!(scheduler(store, &arena()).await.fleet_size, FLEET_SIZE + 1);
     // The same under another id is another transaction.

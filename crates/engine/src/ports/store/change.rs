@@ -151,7 +151,7 @@ pub enum Change {
     /// [`Refusal::SchedulerNotFound`] and [`Refusal::LockHeld`].
     TakeLock(NewLock),
     /// Puts a waiter at the end of the line for a lock. A waiter that is in the line already keeps its position, unless
-    /// its time was over before the new one begins. Refused with [`Refusal::SchedulerNotFound`].
+    /// its time is over. Refused with [`Refusal::SchedulerNotFound`].
     AwaitLock { scheduler: SchedulerName, waiter: Waiter },
     /// Takes a waiter out of the line. Nothing happens if it is not in it.
     StopAwaiting { scheduler: SchedulerName, kind: LockKind, holder: Holder },

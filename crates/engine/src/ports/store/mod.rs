@@ -4,7 +4,9 @@
 //! wholly or not at all. Because they live in one place, a write can be checked in the transaction that makes it:
 //! the guard's fencing token, the status an operation must be in, a port that must be free.
 //!
-//! Times come back to the microsecond, which is finer than anything that is decided on.
+//! Times come back to the microsecond, which is finer than anything that is decided on. Whether anything has run out that one
+//! process holds against others is decided by the store with its own clock, in the statement that decides it: callers say
+//! how long, never until when.
 
 mod carried_out;
 mod change;
@@ -37,10 +39,10 @@ pub use outbox::{
     Outbox, QueueId, QueuedEvent,
 };
 pub use records::{
-    AllocatedPlace, AllocationPage, AllocationPageRequest, AllocationRecord, Ended, EndedRoom, Intent,
-    OperationFilter, OperationPage, OwnershipRecord, PageRequest, RegionRecord, Renewal, RequestRecord,
-    RoomCount, RoomRecord, SchedulerRecord, StopIntent, UnreadableScheduler, UnreadableVersion,
-    VersionRecord, WorkerRecord, Workforce,
+    AllocatedPlace, AllocationPage, AllocationPageRequest, AllocationRecord, Ended, EndedRoom, FleetRecord,
+    Intent, OperationFilter, OperationPage, OwnershipRecord, PageRequest, RegionRecord, Renewal,
+    RequestRecord, RoomCount, RoomRecord, SchedulerRecord, StopIntent, UnreadableScheduler,
+    UnreadableVersion, VersionRecord, WorkerRecord, Workforce,
 };
 pub use refusal::Refusal;
 
@@ -50,6 +52,14 @@ pub type Result<T = (), E = StoreError> = std::result::Result<T, E>;
 pub trait Store:
     SchedulerStore + OperationStore + RoomRegistry + AllocationStore + RegionStore + Outbox
 {
+    /// The store's time, at some moment between the question and the answer. All times that are written or compared are in
+    /// it, whoever wrote them. It is set like any clock: it may jump, both ways.
+    async fn now(&self) -> Result<Timestamp>;
+
+    /// The scheduler and its fleet, from one snapshot: nothing of it is older than anything else. Of the rooms that have
+    /// ended, at most `ended_max`. `None`: no such scheduler.
+    async fn fleet(&self, scheduler: &SchedulerName, ended_max: usize) -> Result<Option<FleetRecord>>;
+
     /// Carries out all changes, in their order, or none. Durable when it returns.
     ///
     /// A transaction that has an [id](Transaction::id) and was carried out is answered like the first time when it is sent
@@ -132,19 +142,12 @@ pub trait OperationStore: Send + Sync {
         &self,
         schedulers: &[SchedulerName],
         owner: &str,
-        now: Timestamp,
         ttl: Millis,
     ) -> Result<Vec<(SchedulerName, Token)>>;
 
     /// The same for one.
-    async fn own(
-        &self,
-        scheduler: &SchedulerName,
-        owner: &str,
-        now: Timestamp,
-        ttl: Millis,
-    ) -> Result<Option<Token>> {
-        let owned = self.own_all(std::slice::from_ref(scheduler), owner, now, ttl).await?;
+    async fn own(&self, scheduler: &SchedulerName, owner: &str, ttl: Millis) -> Result<Option<Token>> {
+        let owned = self.own_all(std::slice::from_ref(scheduler), owner, ttl).await?;
         Ok(owned.first().map(|(_, token)| *token))
     }
 
@@ -153,8 +156,8 @@ pub trait OperationStore: Send + Sync {
     /// without an end). Returns what it still owns: a scheduler that is missing was taken by another, its work must
     /// stop.
     ///
-    /// Ownerships and signs of life of others that have more than twice their time to go are from before the clock was
-    /// set back: they run out as if they had been renewed now. Whoever is alive renews them before that.
+    /// Ownerships and signs of life of others that have more than twice their time to go are from before the store's clock
+    /// was set back: they run out as if they had been renewed now. Whoever is alive renews them before that.
     async fn renew(&self, renewal: Renewal<'_>) -> Result<Vec<(SchedulerName, Token)>>;
 
     /// Who owns which scheduler, and which workers are there: all by name. What has run out is listed until it is

@@ -11,7 +11,7 @@ use maestro_core::operation::{
 use maestro_core::rollout::RolloutRecord;
 use maestro_core::room::{HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{Recipe, SchedulerName, SchedulerState, Version, VersionStatus};
-use maestro_core::time::Timestamp;
+use maestro_core::time::{Millis, Timestamp};
 
 use super::records::RequestRecord;
 #[expect(unused_imports, reason = "what is refused is linked in the documentation")]
@@ -170,16 +170,15 @@ pub struct OperationUpdate {
     pub history: Vec<HistoryEvent>,
 }
 
-/// A lock as it is taken.
+/// A lock as it is taken, at the store's time.
 #[derive(Debug, Clone)]
 pub struct NewLock {
     pub scheduler: SchedulerName,
     pub kind: LockKind,
     pub taker: Taker,
     pub reason: String,
-    pub at: Timestamp,
     /// `None`: it ends with its holder.
-    pub expires_at: Option<Timestamp>,
+    pub ttl: Option<Millis>,
 }
 
 #[derive(Debug, Clone)]

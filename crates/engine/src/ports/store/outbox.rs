@@ -40,12 +40,7 @@ pub trait Outbox: Send + Sync {
 
     /// Makes `owner` the owner of all queues of deleted schedulers that nobody else owns, or whose owner's time has run out,
     /// and renews those that it owns. Returns what it owns now. One that has become empty is removed.
-    async fn own_orphaned_queues(
-        &self,
-        owner: &str,
-        now: Timestamp,
-        ttl: Millis,
-    ) -> Result<Vec<OrphanedQueue>>;
+    async fn own_orphaned_queues(&self, owner: &str, ttl: Millis) -> Result<Vec<OrphanedQueue>>;
 }
 
 /// Known to the store alone; never used again.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use maestro_core::allocation::{AllocationId, AllocationState, ClaimNumber, Hold};
+use maestro_core::lock::Locks;
 use maestro_core::operation::{
     DefinitionKind, IdPrefix, Operation, OperationId, OperationStatus, RemovalReason, Token,
 };
@@ -65,11 +66,23 @@ impl SchedulerRecord {
     }
 }
 
+/// What is stored of a scheduler and its fleet, all of it of one moment: what plans are made of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FleetRecord {
+    pub scheduler: SchedulerRecord,
+    /// Operations that have not ended, in the order in which they were enqueued, without their histories.
+    pub unfinished: Vec<Operation>,
+    pub locks: Locks,
+    /// Rooms that have not ended, ordered by id.
+    pub live: Vec<RoomRecord>,
+    /// The newest of those that have, latest end first.
+    pub ended: Vec<RoomRecord>,
+}
+
 /// A worker's sign of life.
 #[derive(Debug, Clone, Copy)]
 pub struct Renewal<'a> {
     pub worker: &'a str,
-    pub now: Timestamp,
     /// Of its ownerships, and of the sign of life itself.
     pub ownership_ttl: Millis,
     pub operation_ttl: Millis,

@@ -53,7 +53,7 @@ impl SchedulerLoop {
         let cycle_waits = waits(DefinitionKind::HealthController);
         if now >= self.next_cycle {
             self.cycle_is_owed |= cycle_waits;
-            let enqueued = !cycle_waits && self.scheduled_cycle(record, unfinished).await?;
+            let enqueued = !cycle_waits && self.scheduled_cycle(unfinished).await?;
             let period = self.engine.settings.health_controller_interval;
             self.next_cycle = now
                 + match std::mem::replace(&mut self.has_begun, true) {
@@ -73,20 +73,20 @@ impl SchedulerLoop {
     }
 
     /// False: it found nothing to do, and was written down as a whole, together with those of others.
-    async fn scheduled_cycle(&mut self, record: &SchedulerRecord, unfinished: &[Operation]) -> Result<bool> {
+    async fn scheduled_cycle(&mut self, unfinished: &[Operation]) -> Result<bool> {
         let engine = self.engine.clone();
         let may_plan = is_quiet(unfinished) && comparing::nothing_differs(&engine, &self.scheduler).await;
         let planned = match may_plan {
             true => {
                 // It sees all that an early check would. Taken before: what changes meanwhile is for the next check.
                 self.bell.take_plan_may_differ();
-                Some(self.look(record, true).await?)
+                Some(self.look(true).await?)
             }
             false => None,
         };
         if let Some(planned) = planned.as_ref().filter(|planned| planned.is_quiet(&engine)) {
             self.found_nothing(planned);
-            let (data, events) = decided(&engine, record, &planned.fleet, &planned.plan);
+            let (data, events) = decided(&engine, &planned.scheduler, &planned.fleet, &planned.plan);
             self.record(Routine::HealthController, data, events);
             return Ok(false);
         }
@@ -134,7 +134,7 @@ impl SchedulerLoop {
         if self.is_still_settled(record, unfinished).await? {
             return Ok(false);
         }
-        let planned = self.look(record, false).await?;
+        let planned = self.look(false).await?;
         let gap = match planned.finding(&self.engine) {
             Finding::Nothing => {
                 self.last_check = Some(Instant::now());
@@ -178,10 +178,10 @@ impl SchedulerLoop {
     }
 
     /// What changes from here on is for the next look.
-    async fn look(&mut self, record: &SchedulerRecord, is_scheduled: bool) -> Result<PlannedCycle> {
+    async fn look(&mut self, is_scheduled: bool) -> Result<PlannedCycle> {
         self.settled = None;
         self.bell.take_regions_changed();
-        PlannedCycle::prepare(&self.engine, record.clone(), is_scheduled).await
+        PlannedCycle::prepare(&self.engine, &self.scheduler, is_scheduled).await
     }
 
     fn found_nothing(&mut self, planned: &PlannedCycle) {
@@ -242,7 +242,8 @@ impl SchedulerLoop {
     ) -> Option<PlannedCycle> {
         let (_, at, planned) = self.planned.take_if(|(id, ..)| *id == cycle)?;
         let others = unfinished.iter().filter(|operation| operation.id != cycle);
-        let is_same = planned.scheduler == *record && planned.fleet.unfinished.iter().eq(others);
+        let others = others.map(|operation| Operation { history: Vec::new(), ..operation.clone() });
+        let is_same = planned.scheduler == *record && planned.fleet.unfinished.iter().cloned().eq(others);
         (is_same && at.elapsed() < CHECK_GAP).then_some(planned)
     }
 }

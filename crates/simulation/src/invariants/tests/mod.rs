@@ -5,6 +5,7 @@ mod regions;
 mod work;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::Inspector;
 use crate::clock::VirtualClock;
@@ -19,7 +20,9 @@ use maestro_core::operation::{
 use maestro_core::room::{InstanceStatus, PingStatus, Purpose, Region, RoomId, RoomStatus};
 use maestro_core::scheduler::{Recipe, Version};
 use maestro_core::time::Millis;
-use maestro_engine::ports::contract::fixtures::{self, arena, at, operation_id, room_id};
+use maestro_engine::ports::Clock;
+use maestro_engine::ports::contract::ManualClock;
+use maestro_engine::ports::contract::fixtures::{self, TTL, arena, at, operation_id, room_id};
 use maestro_engine::ports::room_table::{Claim, RoomView};
 use maestro_engine::ports::store::{
     Change, Guard, NewLock, NewOperation, NewRoomRecord, NewScheduler, OperationStore, OperationUpdate,
@@ -35,6 +38,8 @@ const SIZE: u32 = fixtures::FLEET_SIZE;
 struct Scene {
     inspector: Inspector,
     store: MemoryStore,
+    /// The store's.
+    clock: Arc<ManualClock>,
     token: Token,
 }
 
@@ -53,20 +58,21 @@ fn check(history: impl AsyncFnOnce(&Scene), expected: &[Invariant]) {
 
 impl Scene {
     async fn new() -> Self {
-        let store = MemoryStore::new();
+        let clock = Arc::new(ManualClock::begin());
+        let store = MemoryStore::new(clock.clone());
         let inspector = Inspector::new(Trace::begin(VirtualClock::begin()));
-        let mut scene = Self { inspector, store, token: Token(0) };
+        let mut scene = Self { inspector, store, clock, token: Token(0) };
         let recipe = Recipe { forwarders: Vec::new(), ..fixtures::recipe(&arena()) };
         let new = NewScheduler { recipe: recipe.into(), ..fixtures::new_scheduler(&arena()) };
         scene.request(vec![Change::CreateScheduler(new)]).await;
-        scene.token = scene.own(NODE, 0).await;
+        scene.token = scene.own(NODE).await;
         scene
     }
 
-    async fn own(&self, node: &str, seconds: i64) -> Token {
-        let ttl = Millis::from_seconds(10);
-        let token = self.store.own(&arena(), node, at(seconds), ttl).await.unwrap().unwrap();
-        self.inspector.owned(node, &arena(), token);
+    async fn own(&self, node: &str) -> Token {
+        let before = self.store.workers().await.unwrap().ownerships;
+        let token = self.store.own(&arena(), node, TTL).await.unwrap().unwrap();
+        self.inspector.owned(node, &arena(), token, before.first(), self.clock.now());
         token
     }
 
@@ -222,7 +228,6 @@ fn lock(operation: u128, kind: LockKind) -> Change {
         kind,
         taker: Taker::of(holder),
         reason: "rooms on their way".into(),
-        at: at(0),
-        expires_at: None,
+        ttl: None,
     })
 }

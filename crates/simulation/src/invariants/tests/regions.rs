@@ -95,7 +95,7 @@ fn check_caps(cap: Option<u32>, bound_to: Option<Region>, first: u32, then: u32)
     recipe.spec.region = bound_to;
     let scheduler = NewScheduler { recipe: Arc::new(recipe), ..fixtures::new_scheduler(&arena()) };
     runtime.block_on(async {
-        let store = MemoryStore::new();
+        let store = MemoryStore::new(Arc::new(VirtualClock::begin()));
         let intend = |numbers: std::ops::Range<u32>| {
             Transaction::of_no_scheduler(
                 "step",

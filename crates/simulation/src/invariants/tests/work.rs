@@ -107,12 +107,31 @@ fn the_fleet_size_is_what_people_made_of_it() {
 fn a_later_owner_has_a_greater_token() {
     check(
         async |scene| {
-            scene.own(NODE, 5).await;
-            scene.own("two", 60).await;
+            scene.own(NODE).await;
+            scene.clock.advance(TTL);
+            scene.own("two").await;
         },
         &[],
     );
-    check(async |scene| scene.inspector.owned("two", &arena(), scene.token), &[Invariant::TokensGrow]);
+    let same_token = async |scene: &Scene| {
+        let now = scene.clock.now();
+        scene.inspector.owned("two", &arena(), scene.token, None, now);
+    };
+    check(same_token, &[Invariant::TokensGrow]);
+}
+
+#[test]
+fn what_is_renewed_stays() {
+    let taken_after = |span: Millis| {
+        async move |scene: &Scene| {
+            let before = scene.store.workers().await.unwrap().ownerships;
+            scene.clock.advance(span);
+            let token = Token(scene.token.0 + 1);
+            scene.inspector.owned("two", &arena(), token, before.first(), scene.clock.now());
+        }
+    };
+    check(taken_after(TTL), &[]);
+    check(taken_after(Millis(TTL.0 - 1)), &[Invariant::RenewedStays]);
 }
 
 #[test]
