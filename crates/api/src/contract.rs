@@ -141,6 +141,8 @@ fn context() -> Context {
         clock: Arc::new(Standing),
         random: Arc::new(Randomness::from_seed(1)),
         wake: WakeUps::default(),
+        regions_elsewhere: Arc::default(),
+        wake_up_channel: None,
     };
     Context {
         engine: Engine::new(ports, Settings::default(), "contract".into(), Tasks::default()),

@@ -20,7 +20,7 @@ use crate::metrics::{self, Metrics};
 use crate::no_action::NoActions;
 use crate::panic_scaling::{self, Panics};
 use crate::ports::{Ports, Runtime};
-use crate::regions::{Patient, Regions, watching};
+use crate::regions::{Patient, Regions, observed, watching};
 use crate::rooms::comparing::Comparisons;
 use crate::rooms::observing::Observer;
 use crate::rooms::{leftovers, recovery};
@@ -28,6 +28,7 @@ use crate::services::Admission;
 use crate::silences::Silences;
 use crate::stream::Stream;
 use crate::time::{self, StoreTime};
+use crate::wake::exchange;
 use crate::worker::Manager;
 use crate::{Error, Health, Importance, Readiness, Result, Settings, TaskName, Tasks, with_sources};
 
@@ -59,16 +60,39 @@ const OBSERVER_PATIENCE: Duration = Duration::from_secs(5);
 /// What an engine does beside answering requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parts {
+    /// It answers requests: rooms are handed out here.
+    pub requests: bool,
+    /// It takes in pings: what they say is forwarded from here, and a fleet that is nearly full grows at once.
+    pub pings: bool,
     /// It takes schedulers and works on them.
     pub worker: bool,
     /// It listens to the runtimes, and fills the room table from the registry when it starts.
     pub watcher: bool,
+    /// It exports the gauges that describe fleets. Of several processes on one store, one is enough.
+    pub reporter: bool,
 }
 
 impl Parts {
-    pub const ALL: Self = Self { worker: true, watcher: true };
-    /// It only answers requests.
-    pub const NONE: Self = Self { worker: false, watcher: false };
+    const NONE: Self = Self { requests: false, pings: false, worker: false, watcher: false, reporter: false };
+    pub const ALL: Self = Self { requests: true, pings: true, worker: true, watcher: true, reporter: true };
+    pub const MANAGEMENT_API: Self = Self { requests: true, ..Self::NONE };
+    pub const ROOMS_API: Self = Self { pings: true, ..Self::MANAGEMENT_API };
+    pub const WORKER: Self = Self { worker: true, ..Self::NONE };
+    pub const RUNTIME_WATCHER: Self = Self { watcher: true, ..Self::NONE };
+    pub const METRICS_REPORTER: Self = Self { reporter: true, ..Self::NONE };
+
+    /// It touches runtimes. Others need none.
+    pub fn needs_runtimes(self) -> bool {
+        self.worker || self.watcher
+    }
+
+    /// It hears what happens to the rooms of this runtime.
+    pub(crate) fn observes(self, runtime: &dyn Runtime) -> bool {
+        match runtime.is_observed_by_starter() {
+            true => self.worker,
+            false => self.watcher,
+        }
+    }
 }
 
 /// An engine at work. Dropped, it goes on; [`Running::stop_working`] and [`Observing::stop`] end it cleanly.
@@ -113,8 +137,8 @@ impl Engine {
         };
         ports.runtimes = Arc::new(ports.runtimes.iter().map(patient).collect());
         Arc::new(Self {
-            regions: Regions::of(ports.runtimes.keys()),
             time: StoreTime::new(ports.clock.clone()),
+            regions: Regions::of(&ports),
             ports,
             settings,
             tasks,
@@ -141,28 +165,56 @@ impl Engine {
         self.check_regions().await?;
         let (stop_observing, observing_stopped) = watch::channel(false);
         let mut observers = Vec::new();
-        if parts.watcher {
+        if parts.needs_runtimes() {
             observers = self.observe(parts, &observing_stopped);
+        }
+        if parts.watcher {
             recovery::recover(self).await?;
         }
         watching::begin(self, parts).await;
+        observed::read(self).await?;
         let mut watches = self.watch_regions(parts, &observing_stopped);
         watches.push(self.watch("store time watch", &observing_stopped, time::watch));
-        watches.push(self.watch("metrics reporter", &observing_stopped, metrics::report));
-        watches.push(self.watch("panic watch", &observing_stopped, panic_scaling::watch));
-        watches.push(self.watch("allocator", &observing_stopped, allocator::run));
-        watches.push(self.watch("hold watch", &observing_stopped, settling::watch));
-        if parts.watcher {
-            watches.push(self.watch("leftovers watch", &observing_stopped, leftovers::watch));
-        }
-        watches.push(self.watch("resync forwarding", &observing_stopped, resyncs::forward));
-        if parts.worker {
-            watches.push(self.watch("orphaned events watch", &observing_stopped, orphaned::watch));
-        }
+        watches.extend(self.begin_tasks(parts, &observing_stopped));
         let (stop, stopped) = watch::channel(false);
         let manager = parts.worker.then(|| self.manage(stopped));
         let observing = Observing { stop: stop_observing, observers, watches };
         Ok(Running { stop, manager, observing })
+    }
+
+    /// What each part does beside its main work. What several processes do at the same time, each of them may.
+    fn begin_tasks(self: &Arc<Self>, parts: Parts, stopped: &watch::Receiver<bool>) -> Vec<JoinHandle<()>> {
+        let Parts { requests, pings, worker, watcher, reporter } = parts;
+        let mut watches = Vec::new();
+        if let Some(channel) = self.ports.wake_up_channel.clone() {
+            let exchange = move |engine| exchange(engine, channel.clone());
+            watches.push(self.watch("wake-up exchange", stopped, exchange));
+        }
+        if !self.ports.regions_elsewhere.is_empty() {
+            watches.push(self.watch("region reader", stopped, observed::watch));
+        }
+        watches.push(match reporter {
+            true => self.watch("metrics reporter", stopped, move |engine| metrics::report(engine, worker)),
+            false => self.watch("metrics of schedulers", stopped, metrics::forget_gone),
+        });
+        if pings {
+            watches.push(self.watch("panic watch", stopped, panic_scaling::watch));
+            watches.push(self.watch("resync forwarding", stopped, resyncs::forward));
+        }
+        if requests {
+            watches.push(self.watch("allocator", stopped, allocator::run));
+        }
+        // Holds end also while nobody answers requests.
+        if requests || worker {
+            watches.push(self.watch("hold watch", stopped, settling::watch));
+        }
+        if watcher {
+            watches.push(self.watch("leftovers watch", stopped, leftovers::watch));
+        }
+        if worker {
+            watches.push(self.watch("orphaned events watch", stopped, orphaned::watch));
+        }
+        watches
     }
 
     /// The loops that it has begun outlive a crash of it: two loops of one scheduler under one token would not be told
@@ -178,7 +230,8 @@ impl Engine {
 
     fn observe(self: &Arc<Self>, parts: Parts, stopped: &watch::Receiver<bool>) -> Vec<JoinHandle<()>> {
         let mut observers = Vec::new();
-        for (region, runtime) in self.ports.runtimes.iter() {
+        let observed = self.ports.runtimes.iter().filter(|(_, runtime)| parts.observes(&***runtime));
+        for (region, runtime) in observed {
             if let Some(observations) = runtime.observations() {
                 let observer = Observer::new(self.clone(), parts, runtime.clone(), observations);
                 let (observer, stop) = (Arc::new(observer), stopped.clone());
@@ -247,9 +300,13 @@ impl Engine {
     }
 
     pub(crate) fn runtime(&self, region: &Region) -> Result<&Arc<dyn Runtime>> {
-        let missing =
-            || Error::Unavailable { what: format!("region {region} is not configured here"), source: None };
-        self.ports.runtimes.get(region).ok_or_else(missing)
+        self.ports.runtimes.get(region).ok_or_else(|| {
+            let why = match self.ports.regions_elsewhere.contains_key(region) {
+                true => "is looked after by other processes",
+                false => "is not configured here",
+            };
+            Error::Unavailable { what: format!("region {region} {why}"), source: None }
+        })
     }
 }
 

@@ -97,6 +97,7 @@ pub use engine::{Engine, Observing, Parts, Running};
 pub(crate) use error::Result;
 pub use error::{Error, with_sources};
 pub use health::{Health, Readiness};
+pub use regions::observed::bind_region;
 pub use settings::Settings;
 pub use tasks::{Importance, TaskName, Tasks};
 pub use wake::WakeUps;

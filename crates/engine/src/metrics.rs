@@ -30,7 +30,7 @@ use crate::ports::store::{SchedulerRecord, UnreadableScheduler};
 use events::{EventMetrics, QueueReport};
 use fleets::FleetGauges;
 use per_scheduler::{Forgetful, Labels, PerScheduler, and, fleet_labels, labels_of};
-pub(crate) use report::report;
+pub(crate) use report::{forget_gone, report};
 
 #[derive(Default)]
 pub struct Metrics {
@@ -118,6 +118,8 @@ impl Metrics {
     }
 
     pub(crate) fn worker_ended(&self, scheduler: &str) {
+        // Whoever works on it next says what is wanted from then on.
+        self.desired_rooms.keep(&|known| known != scheduler);
         self.workers.remove(&worker_labels(scheduler));
     }
 

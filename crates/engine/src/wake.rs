@@ -1,8 +1,12 @@
 //! Wake-ups. Nobody polls for what can be announced: a request that enqueues an operation, and a room that ends or changes
 //! its status, wake the loop of their scheduler. A wake-up carries no data; whoever is woken looks for itself.
 //!
-//! Several engines may share one: all of them are woken, including those that no longer own the scheduler. A wake-up may be
-//! lost between processes, so every loop also looks again after a while.
+//! Several engines in one process may share one: all of them are woken, including those that no longer own the scheduler.
+//! Where several processes share a store, what rings in one is told to the others ([`exchange`]). It may be lost on the way,
+//! so every loop also looks again after a while.
+
+mod exchange;
+mod outgoing;
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -14,6 +18,11 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::ports::wake_ups::{Named, WakeUpBatch};
+
+pub(crate) use exchange::exchange;
+use outgoing::Outgoing;
+
 /// Cheap to clone; all clones are one.
 #[derive(Clone, Default)]
 pub struct WakeUps(Arc<Inner>);
@@ -23,6 +32,8 @@ struct Inner {
     bells: Mutex<BTreeMap<SchedulerName, Arc<Ring>>>,
     /// Schedulers, or who owns them, changed.
     workforce: Arc<Ring>,
+    /// What other processes are still to be told.
+    outgoing: Outgoing,
 }
 
 /// Rooms of a large fleet change all the time: those who changed within this are looked at together. What is in the queue
@@ -69,31 +80,73 @@ struct Listener {
 }
 
 impl WakeUps {
+    /// There is a new scheduler, with something in its queue.
+    pub(crate) fn scheduler_created(&self, scheduler: &SchedulerName) {
+        self.queue_changed(scheduler);
+        self.0.outgoing.add(|batch| batch.workforce = true);
+    }
+
     /// There is something in the queue, or a wait may be over.
     pub(crate) fn queue_changed(&self, scheduler: &SchedulerName) {
+        self.0.outgoing.add(|batch| batch.queues.add(scheduler.as_str()));
         if !self.ring(scheduler.as_str(), What::Queue) {
-            // Nobody works on it yet: a new scheduler.
-            self.workforce_changed();
+            // Nobody works on it yet here: a new scheduler, or another process does.
+            self.0.workforce.ring(What::Queue);
         }
     }
 
     /// A room changed: the fleet may need something else now, and someone may wait for just that room.
     pub(crate) fn room_changed(&self, scheduler: &str) {
+        self.0.outgoing.add(|batch| batch.rooms.add(scheduler));
         self.ring(scheduler, What::Room);
     }
 
     /// Something changed that concerns the rooms of all schedulers, as a region that is lost or back.
     pub(crate) fn rooms_changed(&self) {
-        let schedulers: Vec<SchedulerName> = self.0.bells.lock().keys().cloned().collect();
-        for scheduler in schedulers {
-            self.ring(scheduler.as_str(), What::Region);
-            self.room_changed(scheduler.as_str());
-        }
+        self.0.outgoing.add(|batch| batch.regions = true);
+        self.ring_all(&[What::Region, What::Room]);
     }
 
     /// There is a new scheduler, or one that nobody owns any more, or another number of workers.
     pub(crate) fn workforce_changed(&self) {
+        self.0.outgoing.add(|batch| batch.workforce = true);
         self.0.workforce.ring(What::Queue);
+    }
+
+    /// Events were queued for forwarders, which whoever delivers them here was told.
+    pub(crate) fn events_queued(&self, scheduler: &SchedulerName) {
+        self.0.outgoing.add(|batch| batch.events.add(scheduler.as_str()));
+    }
+
+    /// What rang in another process rings here.
+    fn ring_for(&self, batch: &WakeUpBatch) {
+        // Whoever waits for events has bells of its own.
+        let WakeUpBatch { queues, rooms, events: _, workforce, regions } = batch;
+        for (named, what) in [(queues, What::Queue), (rooms, What::Room)] {
+            match named {
+                Named::These(names) => {
+                    for name in names {
+                        self.ring(name.as_str(), what);
+                    }
+                }
+                Named::All => self.ring_all(&[what]),
+            }
+        }
+        if *workforce {
+            self.0.workforce.ring(What::Queue);
+        }
+        if *regions {
+            self.ring_all(&[What::Region, What::Room]);
+        }
+    }
+
+    fn ring_all(&self, whats: &[What]) {
+        let schedulers: Vec<SchedulerName> = self.0.bells.lock().keys().cloned().collect();
+        for scheduler in schedulers {
+            for what in whats {
+                self.ring(scheduler.as_str(), *what);
+            }
+        }
     }
 
     pub(crate) fn bell(&self, scheduler: &SchedulerName) -> Bell {
@@ -105,7 +158,7 @@ impl WakeUps {
         WorkforceBell(Listener::to(self.0.workforce.clone()))
     }
 
-    /// True: someone hears it.
+    /// True: someone here hears it.
     fn ring(&self, scheduler: &str, what: What) -> bool {
         let bells = self.0.bells.lock();
         let Some(bell) = bells.get(scheduler) else { return false };

@@ -183,6 +183,11 @@ impl Runtime for ProcessRuntime {
         false
     }
 
+    /// Only a parent learns how its child ended.
+    fn is_observed_by_starter(&self) -> bool {
+        true
+    }
+
     fn capacity(&self, scheduler: &SchedulerName) -> Option<Capacity> {
         let taken_by_others = self.shared.places.taken_by_others(scheduler);
         Some(Capacity { rooms: self.shared.options.rooms_max, taken_by_others, setting: ROOMS_MAX })

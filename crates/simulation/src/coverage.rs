@@ -37,6 +37,10 @@ pub enum RareEvent {
     WrongClock,
     /// Engines heard no wake-up of each other.
     NoWakeUps,
+    /// Some of them, on their way.
+    LostWakeUp,
+    LateWakeUp,
+    RepeatedWakeUp,
     LostTable,
     LostPing,
     RepeatedPing,
@@ -87,7 +91,7 @@ pub enum RareEvent {
 }
 
 impl RareEvent {
-    pub const ALL: [Self; 51] = [
+    pub const ALL: [Self; 54] = [
         Self::Unreachable,
         Self::LostRequest,
         Self::LostReply,
@@ -105,6 +109,9 @@ impl RareEvent {
         Self::ClockLeap,
         Self::WrongClock,
         Self::NoWakeUps,
+        Self::LostWakeUp,
+        Self::LateWakeUp,
+        Self::RepeatedWakeUp,
         Self::LostTable,
         Self::LostPing,
         Self::RepeatedPing,
@@ -160,6 +167,9 @@ impl RareEvent {
             Self::ClockLeap => "clock set forward or back",
             Self::WrongClock => "a host's clock is wrong",
             Self::NoWakeUps => "engines that do not hear each other",
+            Self::LostWakeUp => "lost wake-up",
+            Self::LateWakeUp => "late wake-up",
+            Self::RepeatedWakeUp => "repeated wake-up",
             Self::LostTable => "lost room table",
             Self::LostPing => "lost ping",
             Self::RepeatedPing => "repeated ping",

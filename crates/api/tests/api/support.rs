@@ -94,6 +94,8 @@ impl World {
             clock,
             random: Arc::new(Randomness::from_seed(7)),
             wake: WakeUps::default(),
+            regions_elsewhere: Arc::default(),
+            wake_up_channel: None,
         };
         let mut registry = Registry::default();
         let context = Context {

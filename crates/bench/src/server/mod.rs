@@ -129,7 +129,7 @@ pub(crate) async fn engine_that_only_answers(
     let ports = ports_of_fleet(directory, rooms, forwarders).await?;
     insert_rooms(&*ports.table, rooms).await?;
     let engine = Engine::new(ports, Settings::default(), "bench".into(), Tasks::default());
-    let running = engine.start(Parts::NONE).await?;
+    let running = engine.start(Parts::ROOMS_API).await?;
     Ok((engine, running))
 }
 
@@ -219,5 +219,7 @@ fn wired(
         clock: Arc::new(SystemClock),
         random: Arc::new(Randomness::from_seed(7)),
         wake: WakeUps::default(),
+        regions_elsewhere: Arc::default(),
+        wake_up_channel: None,
     }
 }

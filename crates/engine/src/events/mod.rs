@@ -40,11 +40,16 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// An event was queued. A deliverer in another process finds it with its next health cycle.
+    /// An event was queued, here or by another process.
     pub(crate) fn queued(&self, scheduler: &SchedulerName) {
         if let Some(bell) = self.bells.lock().get(scheduler) {
             bell.notify_one();
         }
+    }
+
+    /// There may be events of any scheduler.
+    pub(crate) fn all_queued(&self) {
+        self.bells.lock().values().for_each(|bell| bell.notify_one());
     }
 
     /// Takes note of a scheduler's recipe. Its owner calls this again and again.
@@ -86,6 +91,12 @@ pub(crate) fn timeout_of(timeout_ms: u64) -> Duration {
 }
 
 impl Engine {
+    /// An event is written down. A deliverer in another process that is not told finds it with the next look at the scheduler.
+    pub(crate) fn event_queued(&self, scheduler: &SchedulerName) {
+        self.events.queued(scheduler);
+        self.ports.wake.events_queued(scheduler);
+    }
+
     /// One attempt, which is counted.
     pub(crate) async fn attempt(
         &self,

@@ -15,18 +15,32 @@ use super::fleets::FleetReport;
 /// How often the gauges of fleets are brought up to date.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
 
-/// Brings the gauges of all fleets up to date, again and again.
-pub(crate) async fn report(engine: Arc<Engine>) {
+/// Brings the gauges of all fleets up to date, again and again. `plans`: this process makes plans, which find silent rooms.
+pub(crate) async fn report(engine: Arc<Engine>, plans: bool) {
     let mut interval = interval(REPORT_EVERY);
     loop {
         interval.tick().await;
-        if let Err(error) = report_once(&engine).await {
+        if let Err(error) = report_once(&engine, plans).await {
             tracing::warn!(error = with_sources(&error), "gauges not brought up to date");
         }
     }
 }
 
-async fn report_once(engine: &Engine) -> Result {
+/// Where nobody reports, the counters of schedulers that are gone go all the same.
+pub(crate) async fn forget_gone(engine: Arc<Engine>) {
+    let mut interval = interval(REPORT_EVERY);
+    loop {
+        interval.tick().await;
+        match engine.ports.store.scheduler_names().await {
+            Ok(names) => engine.metrics.forget_gone(names.iter().map(ToString::to_string).collect()),
+            Err(error) => {
+                tracing::warn!(error = with_sources(&error), "metrics of deleted schedulers not dropped");
+            }
+        }
+    }
+}
+
+async fn report_once(engine: &Engine, plans: bool) -> Result {
     let store = &engine.ports.store;
     let (mut fleets, mut queues) = (Vec::new(), Vec::new());
     let (schedulers, unreadable) = store.all_schedulers().await?;
@@ -37,8 +51,13 @@ async fn report_once(engine: &Engine) -> Result {
         let locks = engine.shown_locks(&scheduler.name).await?;
         fleets.push(FleetReport { scheduler, counts, locks, at: engine.now() });
     }
-    for region in engine.ports.runtimes.keys() {
+    for region in &engine.regions.names() {
+        if !plans {
+            engine.look_for_silence(region).await?;
+        }
         engine.metrics.silent(region, engine.spared(region).await?);
+        let is_reachable = engine.regions.is_reachable(region);
+        engine.metrics.region_reachable(region, is_reachable);
     }
     engine.metrics.forget_gone(fleets.iter().map(|fleet| fleet.scheduler.name.to_string()).collect());
     engine.metrics.fleets.show(fleets);

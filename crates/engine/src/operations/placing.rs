@@ -146,7 +146,7 @@ fn scaling(work: &Work, outcome: Outcome) -> Option<Policy<'static>> {
 
 /// Where there is one region and nothing is said about it, nothing has to be decided.
 fn has_policies(work: &Work) -> bool {
-    work.scheduler.recipe.policies.placement.is_some() || work.engine.ports.runtimes.len() > 1
+    work.scheduler.recipe.policies.placement.is_some() || work.engine.regions.names().len() > 1
 }
 
 /// A request that names a region chooses among one; its cap holds.
@@ -163,7 +163,7 @@ fn places(work: &Work, fleet: &FleetState) -> Places {
 /// That of the recipe that they are made from, or the only one there is.
 async fn in_one_region(work: &Work, amount: u32) -> Result<Growth> {
     let named = work.recipe_of(work.scheduler.version_to_make()).await?.spec.region.clone();
-    let region = named.or_else(|| work.engine.ports.runtimes.keys().next().cloned());
+    let region = named.or_else(|| work.engine.regions.names().into_iter().next());
     Ok(Growth::Planned(BTreeMap::from([(region.unwrap_or_else(Region::default_region), amount)])))
 }
 

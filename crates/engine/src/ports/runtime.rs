@@ -26,6 +26,12 @@ pub trait Runtime: Send + Sync {
     /// Whether rooms are containers, which need an image and resources. Processes need neither.
     fn runs_containers(&self) -> bool;
 
+    /// Whether only the process that starts a room, or adopts it, learns what happens to it. Otherwise anybody can, and
+    /// runtime watchers do.
+    fn is_observed_by_starter(&self) -> bool {
+        false
+    }
+
     /// Whether the region can be reached. This is asked every few seconds, so it must be cheap.
     async fn check(&self) -> Result<Checked>;
 

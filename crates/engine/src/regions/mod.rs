@@ -4,8 +4,11 @@
 //! have been adopted since. A region that was lost and is not adopted again is still lost: its rooms are neither counted nor
 //! touched. A region that has not been lost since the engine began is given time: nothing is done there, but its rooms
 //! count, so that a restart of Maestro beside a slow runtime does not start the same fleet again elsewhere.
+//!
+//! Of a region that other processes look after, it knows what they last said in the store ([`observed`]).
 
 mod capacity;
+pub(crate) mod observed;
 mod patience;
 pub(crate) mod watching;
 
@@ -18,17 +21,31 @@ use maestro_core::scheduler::Recipe;
 use maestro_core::time::Timestamp;
 use parking_lot::Mutex;
 
+pub(crate) use capacity::may_have_rooms;
 pub(crate) use patience::Patient;
 
 use crate::Engine;
+use crate::ports::Ports;
 use crate::ports::runtime::Checked;
-use crate::ports::store::{RegionRecord, SchedulerRecord, StoreError};
+use crate::ports::store::{RegionObservation, RegionRecord, SchedulerRecord, StoreError};
+
+pub(crate) use crate::ports::store::Contact;
 
 /// Regions that are configured, by name.
 pub(crate) struct Regions(Mutex<BTreeMap<Region, Known>>);
 
+#[derive(Debug, Clone)]
+enum Known {
+    Here(Box<LookedAfter>),
+    /// What those said who look after it.
+    Elsewhere {
+        contact: Contact,
+        capacity: Option<u32>,
+    },
+}
+
 #[derive(Debug, Clone, Default)]
-struct Known {
+struct LookedAfter {
     reachability: Reachability,
     /// Its rooms are not adopted yet.
     not_adopted: Option<NotAdopted>,
@@ -36,6 +53,8 @@ struct Known {
     back_since: Option<Timestamp>,
     /// As it said last.
     capacity: Option<u32>,
+    /// What was last said of it to other processes.
+    told: Option<RegionObservation>,
 }
 
 #[derive(Debug, Clone)]
@@ -45,28 +64,28 @@ struct NotAdopted {
     failures: u32,
 }
 
+/// Nobody has said anything of a region that others look after.
+const NOT_TOLD: &str = "no process that can reach it says how it is";
 /// Failed attempts to adopt its rooms after which a region counts as lost, although it answers.
 const ADOPTION_FAILURES: u32 = 3;
 
-/// Whether a region can be reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Contact {
-    /// `since`: when it came back, if it was away.
-    Reachable {
-        since: Option<Timestamp>,
-    },
-    /// It was not adopted since the engine began, and it is too early to call it lost.
-    Unsettled {
-        why: String,
-    },
-    Unreachable {
-        why: String,
-    },
-}
-
 impl Regions {
-    pub(crate) fn of<'a>(regions: impl Iterator<Item = &'a Region>) -> Self {
-        Self(Mutex::new(regions.map(|region| (region.clone(), Known::default())).collect()))
+    pub(crate) fn of(ports: &Ports) -> Self {
+        let here = ports.runtimes.keys().map(|region| (region.clone(), Known::Here(Box::default())));
+        let elsewhere = ports.regions_elsewhere.keys().map(|region| {
+            let contact = Contact::Unsettled { why: NOT_TOLD.into() };
+            (region.clone(), Known::Elsewhere { contact, capacity: None })
+        });
+        // What this process looks after, it knows best.
+        Self(Mutex::new(elsewhere.chain(here).collect()))
+    }
+
+    pub(crate) fn names(&self) -> Vec<Region> {
+        self.0.lock().keys().cloned().collect()
+    }
+
+    pub(crate) fn is_configured(&self, region: &Region) -> bool {
+        self.0.lock().contains_key(region)
     }
 
     /// Something can be done there. A region that is not configured cannot be reached.
@@ -96,19 +115,19 @@ impl Regions {
     }
 
     pub(crate) fn capacity(&self, region: &Region) -> Option<u32> {
-        self.0.lock().get(region).and_then(|known| known.capacity)
+        self.0.lock().get(region).and_then(Known::capacity)
     }
 
     /// Nothing is adopted yet: the engine has just begun.
     fn begin(&self) {
-        for known in self.0.lock().values_mut() {
+        for known in self.0.lock().values_mut().filter_map(Known::looked_after) {
             known.not_adopted = Some(NotAdopted { why: "it has not been looked at yet".into(), failures: 0 });
         }
     }
 
     fn heard(&self, region: &Region, answer: Result<Checked, String>, now: Timestamp) {
         let mut regions = self.0.lock();
-        let Some(known) = regions.get_mut(region) else { return };
+        let Some(known) = regions.get_mut(region).and_then(Known::looked_after) else { return };
         if let Ok(checked) = &answer {
             known.capacity = checked.capacity;
         }
@@ -125,13 +144,14 @@ impl Regions {
     }
 
     fn waits_to_be_adopted(&self, region: &Region) -> bool {
-        let waits = |known: &Known| known.reachability.is_reachable() && known.not_adopted.is_some();
-        self.0.lock().get(region).is_some_and(waits)
+        let waits =
+            |known: &mut LookedAfter| known.reachability.is_reachable() && known.not_adopted.is_some();
+        self.0.lock().get_mut(region).and_then(Known::looked_after).is_some_and(waits)
     }
 
     fn adopted(&self, region: &Region, outcome: Result<(), String>, now: Timestamp) {
         let mut regions = self.0.lock();
-        let Some(known) = regions.get_mut(region) else { return };
+        let Some(known) = regions.get_mut(region).and_then(Known::looked_after) else { return };
         match outcome {
             Ok(()) => {
                 let was_lost = matches!(known.contact(), Contact::Unreachable { .. });
@@ -148,6 +168,29 @@ impl Regions {
 }
 
 impl Known {
+    fn looked_after(&mut self) -> Option<&mut LookedAfter> {
+        match self {
+            Self::Here(known) => Some(known),
+            Self::Elsewhere { .. } => None,
+        }
+    }
+
+    fn contact(&self) -> Contact {
+        match self {
+            Self::Here(known) => known.contact(),
+            Self::Elsewhere { contact, .. } => contact.clone(),
+        }
+    }
+
+    fn capacity(&self) -> Option<u32> {
+        match self {
+            Self::Here(known) => known.capacity,
+            Self::Elsewhere { capacity, .. } => *capacity,
+        }
+    }
+}
+
+impl LookedAfter {
     fn contact(&self) -> Contact {
         match (self.reachability.sight(), &self.not_adopted) {
             (Sight::Unreachable { since, why }, _) => {
@@ -176,11 +219,11 @@ impl Engine {
             draining: said.iter().any(|record| record.name == *region && record.draining),
             capacity: self.place_capacity(region, &recipe.name),
         };
-        let names = || self.ports.runtimes.keys().cloned();
+        let names = self.regions.names();
         let policy = recipe.policies.placement.clone();
-        let policy = policy.unwrap_or_else(|| PlacementPolicy::even(names()));
+        let policy = policy.unwrap_or_else(|| PlacementPolicy::even(names.iter().cloned()));
         Ok(Places {
-            regions: names().map(|region| (region.clone(), place(&region))).collect(),
+            regions: names.into_iter().map(|region| (region.clone(), place(&region))).collect(),
             policy,
             bound_to: recipe.spec.region.clone(),
         })

@@ -53,6 +53,10 @@ impl Runtime for Patient {
         self.runtime.runs_containers()
     }
 
+    fn is_observed_by_starter(&self) -> bool {
+        self.runtime.is_observed_by_starter()
+    }
+
     fn capacity(&self, scheduler: &SchedulerName) -> Option<Capacity> {
         self.runtime.capacity(scheduler)
     }

@@ -15,7 +15,7 @@ use crate::rooms::recovery;
 use crate::tasks::interval;
 use crate::{Engine, with_sources};
 
-use super::Contact;
+use super::{Contact, observed};
 
 const CHECK_EVERY: Duration = Duration::from_secs(5);
 /// To adopt and list thousands of rooms, and to make a place for each scheduler.
@@ -51,7 +51,8 @@ async fn look(engine: &Engine, parts: Parts, region: &Region, runtime: &Arc<dyn 
         let outcome = adopt(engine, parts, region, runtime).await;
         engine.regions.adopted(region, outcome, engine.now());
     }
-    tell(engine, region, &before).await;
+    tell(engine, parts, region, &before).await;
+    observed::tell(engine, region).await;
 }
 
 /// Tried a few times: one call that is lost on its way must not move a fleet to other regions.
@@ -76,9 +77,11 @@ async fn adopt(
 }
 
 /// What changed is logged, counted, and looked at by every scheduler.
-async fn tell(engine: &Engine, region: &Region, before: &Contact) {
+async fn tell(engine: &Engine, parts: Parts, region: &Region, before: &Contact) {
     let now = engine.regions.contact(region);
-    engine.metrics.region_reachable(region, matches!(now, Contact::Reachable { .. }));
+    if parts.reporter {
+        engine.metrics.region_reachable(region, matches!(now, Contact::Reachable { .. }));
+    }
     match (before, &now) {
         (Contact::Reachable { .. } | Contact::Unsettled { .. }, Contact::Unreachable { why }) => {
             tracing::warn!(%region, why, "region cannot be reached");

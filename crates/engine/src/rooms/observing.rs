@@ -204,7 +204,7 @@ async fn end_room(engine: &Engine, scheduler: &SchedulerName, room: &RoomId, end
         let mut changes = record.map(|record| room_gone_events(engine, &record, &row)).unwrap_or_default();
         changes.push(Change::EndRoom { scheduler: scheduler.clone(), room: room.clone(), ended });
         engine.commit(Transaction::new("room ended", scheduler, changes)).await?;
-        engine.events.queued(scheduler);
+        engine.event_queued(scheduler);
     }
     engine.ports.table.remove(scheduler, room).await?;
     engine.ports.wake.room_changed(scheduler.as_str());

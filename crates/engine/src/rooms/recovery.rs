@@ -49,7 +49,7 @@ pub(crate) async fn adopt(
     region: &Region,
     runtime: &Arc<dyn Runtime>,
 ) -> Result {
-    if parts == Parts::NONE {
+    if !parts.needs_runtimes() {
         return Ok(());
     }
     let mut schedulers = engine.ports.store.schedulers().await?;
@@ -70,11 +70,28 @@ pub(crate) async fn adopt(
         let what = format!("no place can be made in region {region}");
         return Err(Error::Unavailable { what, source: None });
     }
-    if parts.watcher {
+    if parts.observes(&**runtime) {
         let rows = engine.ports.store.all_live_rooms().await?;
         let here = rows.iter().filter(|row| row.region == *region);
         runtime.adopt(here.filter_map(running).collect()).await?;
+    }
+    if parts.watcher {
         leftovers::stop(engine, &**runtime).await?;
+    }
+    Ok(())
+}
+
+/// Rooms of a scheduler that another worker owned before: where only who started them learns what happens to them, nobody
+/// does if that worker is gone. What is missed is found by the comparison of registry and runtime.
+pub(crate) async fn adopt_from_others(engine: &Engine, scheduler: &SchedulerName) -> Result {
+    let observed =
+        engine.ports.runtimes.iter().filter(|(region, runtime)| {
+            runtime.is_observed_by_starter() && engine.regions.is_reachable(region)
+        });
+    for (region, runtime) in observed {
+        let rows = engine.ports.store.live_rooms(scheduler).await?;
+        let here = rows.iter().filter(|row| row.region == *region);
+        runtime.adopt(here.filter_map(running).collect()).await?;
     }
     Ok(())
 }

@@ -251,7 +251,7 @@ fn settled<'a>(work: &Work, regions: impl Iterator<Item = &'a Region>) -> Result
 pub(crate) fn all_settled(work: &Work, recipe: &Recipe) -> Result {
     match &recipe.spec.region {
         Some(region) => settled(work, std::iter::once(region)),
-        None => settled(work, work.engine.ports.runtimes.keys()),
+        None => settled(work, work.engine.regions.names().iter()),
     }
 }
 

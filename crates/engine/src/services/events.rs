@@ -167,7 +167,7 @@ impl Engine {
             | StoreError::Unavailable { .. }
             | StoreError::Unknown { .. }) => store_failed(&error),
         })?;
-        self.events.queued(scheduler);
+        self.event_queued(scheduler);
         Ok(())
     }
 
@@ -223,7 +223,7 @@ impl Engine {
             ReplayOrder::All => self.replay_all(&name, &dead).await?,
         };
         tracing::info!(scheduler_name = scheduler, user, replayed, "dead letters replayed");
-        self.events.queued(&name);
+        self.event_queued(&name);
         Ok(replayed)
     }
 

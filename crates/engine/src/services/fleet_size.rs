@@ -193,10 +193,11 @@ impl Engine {
     fn configured_region(&self, name: &str) -> Result<Region> {
         let wrong = |reason: String| Error::from(Violations(vec![Violation::new("region", reason)]));
         let region = Region::parse(name).map_err(wrong)?;
-        if self.ports.runtimes.contains_key(&region) {
+        if self.regions.is_configured(&region) {
             return Ok(region);
         }
-        let known: Vec<&str> = self.ports.runtimes.keys().map(Region::as_str).collect();
+        let names = self.regions.names();
+        let known: Vec<&str> = names.iter().map(Region::as_str).collect();
         Err(wrong(format!("{name:?} is not a configured region; there is {}", known.join(", "))))
     }
 

@@ -56,7 +56,7 @@ impl Engine {
             }
         }
         let mut views = Vec::new();
-        for region in self.ports.runtimes.keys() {
+        for region in &self.regions.names() {
             let record = said.iter().find(|record| record.name == *region);
             self.look_for_silence(region).await?;
             let silent = self.spared(region).await?;
@@ -146,9 +146,9 @@ impl Engine {
     }
 
     fn known_region(&self, name: &str) -> Result<Region> {
-        let found = self.ports.runtimes.keys().find(|region| region.as_str() == name);
-        found.cloned().ok_or_else(|| {
-            let names: Vec<String> = self.ports.runtimes.keys().map(ToString::to_string).collect();
+        let names = self.regions.names();
+        names.iter().find(|region| region.as_str() == name).cloned().ok_or_else(|| {
+            let names: Vec<&str> = names.iter().map(Region::as_str).collect();
             Error::NotFound(format!("region {name} not found; there are: {}", names.join(", ")))
         })
     }
@@ -157,7 +157,7 @@ impl Engine {
     pub(crate) async fn check_regions(&self) -> Result {
         let mut left: BTreeMap<Region, u32> = BTreeMap::new();
         for row in self.ports.store.all_live_rooms().await? {
-            if !self.ports.runtimes.contains_key(&row.region) {
+            if !self.regions.is_configured(&row.region) {
                 *left.entry(row.region).or_default() += 1;
             }
         }

@@ -11,6 +11,7 @@ use maestro_core::scheduler::{Recipe, SchedulerName, Version, VersionStatus};
 use maestro_core::violation::{Violation, Violations};
 
 use crate::operations::DeletionProgress;
+use crate::ports::Ports;
 use crate::ports::room_table::FleetCounts;
 use crate::ports::store::{
     Change, NewOperation, NewScheduler, OperationUpdate, Refusal, SchedulerRecord, SchedulerState,
@@ -68,7 +69,7 @@ impl Engine {
             }
             other => other?,
         }
-        self.ports.wake.queue_changed(&name);
+        self.ports.wake.scheduler_created(&name);
         tracing::info!(scheduler_name = %name, user, "scheduler submitted");
         Ok(SchedulerRecord {
             name,
@@ -252,9 +253,11 @@ impl Engine {
 
     /// Regions that a recipe names are configured here, and it has what they need.
     fn check_regions_of(&self, recipe: &Recipe) -> Result {
-        let configured: Vec<_> = self.ports.runtimes.keys().cloned().collect();
-        let mut violations = recipe.unconfigured_regions(&configured);
-        if self.ports.runtimes.values().any(|runtime| runtime.runs_containers()) {
+        let mut violations = recipe.unconfigured_regions(&self.regions.names());
+        let Ports { runtimes, regions_elsewhere, .. } = &self.ports;
+        if runtimes.values().any(|runtime| runtime.runs_containers())
+            || regions_elsewhere.values().any(|region| region.runs_containers)
+        {
             violations.extend(recipe.missing_for_containers());
         }
         if violations.is_empty() { Ok(()) } else { Err(Violations(violations).into()) }
@@ -262,8 +265,10 @@ impl Engine {
 
     /// On one host a port range bounds the number of rooms: what can never fit is refused when it is asked for.
     pub(super) fn check_ports(&self, recipe: &Recipe, rooms: u32) -> Result {
-        let hosts: Option<BTreeSet<&str>> =
-            self.ports.runtimes.values().map(|runtime| runtime.host()).collect();
+        let Ports { runtimes, regions_elsewhere, .. } = &self.ports;
+        let here = runtimes.values().map(|runtime| runtime.host());
+        let elsewhere = regions_elsewhere.values().map(|region| region.host.as_deref());
+        let hosts: Option<BTreeSet<&str>> = here.chain(elsewhere).collect();
         let Some(hosts) = hosts.map(|hosts| hosts.len() as u64) else {
             return Ok(());
         };

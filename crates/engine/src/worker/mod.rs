@@ -4,6 +4,7 @@
 //! owns, gives up what is above it when others come, renews what it has, and runs one [`scheduler_loop`] for each.
 //! Losing a lease only ends the loop: what the loop may still write is refused by its token.
 
+mod reach;
 mod retries;
 mod scheduler_loop;
 mod step;
@@ -48,6 +49,8 @@ pub(crate) struct Manager {
     loops: BTreeMap<SchedulerName, Loop>,
     /// Schedulers that are left alone, as they were last seen.
     unreadable: BTreeSet<SchedulerName>,
+    /// Those that workers on other hosts work on.
+    out_of_reach: BTreeSet<SchedulerName>,
     /// It is time to see which they are: that takes reading every recipe.
     unreadable_is_due: bool,
     synced_at: Option<Instant>,
@@ -71,6 +74,7 @@ impl Manager {
             stop,
             loops: BTreeMap::new(),
             unreadable: BTreeSet::new(),
+            out_of_reach: BTreeSet::new(),
             unreadable_is_due: true,
             synced_at: None,
             next_expiry: None,
@@ -129,7 +133,15 @@ impl Manager {
         let workforce = store.workers().await?;
         let now = self.engine.now();
         self.next_expiry = next_expiry(&workforce, &self.engine.owner, now);
-        let share = self.share(&workforce, schedulers.len(), now);
+        let share = match self.engine.ports.regions_elsewhere.is_empty() {
+            true => self.share(&workforce, schedulers.len(), now),
+            // Who else could work on them is not known.
+            false => {
+                self.leave_out_of_reach().await?;
+                schedulers.retain(|name| !self.out_of_reach.contains(name));
+                schedulers.len()
+            }
+        };
         let kept = self.loops.values().filter(|running| !running.is_given_up).count();
         if kept > share {
             self.give_up(kept - share);

@@ -22,6 +22,7 @@ use crate::operations::{PlannedCycle, Result, StepError, executor, scheduled};
 use crate::ports::store::{
     Change, Guard, OperationUpdate, Refusal, SchedulerRecord, SchedulerState, StoreError, Transaction,
 };
+use crate::rooms::recovery;
 use crate::wake::Bell;
 use crate::{Engine, with_sources};
 
@@ -167,6 +168,12 @@ impl SchedulerLoop {
             update.history = vec![HistoryEvent { at: now, event }];
             self.commit("take over", vec![Change::UpdateOperation(update)]).await?;
         }
+        // A worker without others has adopted all rooms when it began.
+        if self.engine.ports.wake_up_channel.is_some()
+            && let Err(error) = recovery::adopt_from_others(&self.engine, &self.scheduler).await
+        {
+            tracing::warn!(scheduler_name = %self.scheduler, error = with_sources(&error), "rooms not watched yet");
+        }
         Ok(())
     }
 
@@ -279,8 +286,8 @@ impl SchedulerLoop {
     }
 
     fn idle_until(&self, record: &SchedulerRecord, unfinished: &[Operation]) -> Instant {
-        let now = self.engine.now();
-        let in_time = |at: Timestamp| Instant::now() + age(at, now).as_duration().min(IDLE_MAX);
+        let (now, idle_max) = (self.engine.now(), self.idle_max());
+        let in_time = |at: Timestamp| Instant::now() + age(at, now).as_duration().min(idle_max);
         let waits = unfinished.iter().filter_map(|operation| match &operation.activity {
             Activity::Parked(wait) if operation.is_parked() => Some(in_time(wait.until)),
             _ => None,
@@ -291,7 +298,16 @@ impl SchedulerLoop {
             SchedulerState::InSync => [Some(self.next_cycle), Some(self.next_clean_up), self.next_check],
             SchedulerState::Creating | SchedulerState::Deleting => [None; 3],
         };
-        due.into_iter().flatten().chain(waits).min().unwrap_or_else(|| Instant::now() + IDLE_MAX)
+        let idle = Instant::now() + idle_max;
+        due.into_iter().flatten().chain(waits).fold(idle, Instant::min)
+    }
+
+    /// What other processes enqueue is found by then, even if nothing that they say arrives.
+    fn idle_max(&self) -> Duration {
+        match self.engine.ports.wake_up_channel {
+            Some(_) => self.engine.settings.sync_interval.min(IDLE_MAX),
+            None => IDLE_MAX,
+        }
     }
 
     async fn commit(&self, label: &'static str, changes: Vec<Change>) -> Result {

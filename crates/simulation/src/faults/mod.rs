@@ -44,6 +44,10 @@ pub struct Faults {
     pub receivers: PortFaults,
     pub ping_lost: Rate,
     pub ping_repeated: Rate,
+    /// Between engines.
+    pub wake_up_lost: Rate,
+    pub wake_up_late: Rate,
+    pub wake_up_repeated: Rate,
     /// Clocks of nodes are set wrong by up to this.
     pub skew_max_ms: u32,
 }
@@ -99,6 +103,9 @@ impl Faults {
         receivers: PortFaults::NONE,
         ping_lost: Rate::NEVER,
         ping_repeated: Rate::NEVER,
+        wake_up_lost: Rate::NEVER,
+        wake_up_late: Rate::NEVER,
+        wake_up_repeated: Rate::NEVER,
         skew_max_ms: 0,
     };
 
@@ -125,6 +132,9 @@ impl Faults {
             ping_lost: Rate::draw(random, 2_000),
             ping_repeated: Rate::draw(random, 1_000),
             skew_max_ms: SKEWS_MAX_MS[random.usize(0..SKEWS_MAX_MS.len())],
+            wake_up_lost: Rate::draw(random, 5_000),
+            wake_up_late: Rate::draw(random, 5_000),
+            wake_up_repeated: Rate::draw(random, 2_000),
         }
     }
 }

@@ -9,7 +9,8 @@ use super::{Faults, PortFaults, Rate};
 /// One sentence without its end.
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { store, runtime, table, receivers, ping_lost, ping_repeated, skew_max_ms } = self;
+        let Self { store, runtime, table, receivers, ping_lost, ping_repeated, .. } = self;
+        let Self { wake_up_lost, wake_up_late, wake_up_repeated, skew_max_ms, .. } = self;
         let mut told = Vec::new();
         let ports = [("store", store), ("runtime", runtime), ("room table", table), ("receiver", receivers)];
         for (port, faults) in ports {
@@ -17,6 +18,9 @@ impl fmt::Display for Faults {
         }
         told.extend(often(*ping_lost, "of pings are lost"));
         told.extend(often(*ping_repeated, "of pings come twice"));
+        told.extend(often(*wake_up_lost, "of wake-ups between engines are lost"));
+        told.extend(often(*wake_up_late, "of wake-ups between engines are late"));
+        told.extend(often(*wake_up_repeated, "of wake-ups between engines come twice"));
         if *skew_max_ms > 0 {
             told.push(format!("clocks are wrong by up to {} s", seconds(u64::from(*skew_max_ms))));
         }

@@ -25,10 +25,10 @@ use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::Clock;
 use maestro_engine::ports::store::{
     AllocationPage, AllocationPageRequest, AllocationRecord, AllocationStore, EndedRoom, EventFilter,
-    EventPage, EventPageRequest, EventQueue, FleetRecord, ForgetAllocations, OperationPage, OperationStore,
-    OrphanedQueue, Outbox, PageRequest, QueueId, QueuedEvent, Refusal, RegionRecord, RegionStore, Renewal,
-    RoomCount, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, Store, StoreError, Transaction,
-    UnreadableScheduler, UnreadableVersion, VersionRecord, Workforce,
+    EventPage, EventPageRequest, EventQueue, FleetRecord, ForgetAllocations, ObservedRegions, OperationPage,
+    OperationStore, OrphanedQueue, Outbox, PageRequest, QueueId, QueuedEvent, Refusal, RegionObservation,
+    RegionRecord, RegionStore, Renewal, RoomCount, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore,
+    Store, StoreError, Transaction, UnreadableScheduler, UnreadableVersion, VersionRecord, Workforce,
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -39,6 +39,7 @@ use state::State;
 pub struct MemoryStore {
     state: Mutex<State>,
     clock: Arc<dyn Clock>,
+    observed_regions: Mutex<ObservedRegions>,
     /// Transactions with this label wait until another one, or none, stands here.
     held_back: watch::Sender<Option<&'static str>>,
 }
@@ -46,7 +47,7 @@ pub struct MemoryStore {
 impl MemoryStore {
     /// `clock` is the store's own, whatever those of its engines show.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { state: Mutex::default(), clock, held_back: watch::Sender::default() }
+        Self { state: Mutex::default(), clock, observed_regions: Mutex::default(), held_back: watch::Sender::default() }
     }
 
     pub fn on_clock(clock: Arc<dyn Clock>) -> Arc<dyn Store> {
@@ -333,6 +334,30 @@ impl AllocationStore for MemoryStore {
 impl RegionStore for MemoryStore {
     async fn regions(&self) -> Result<Vec<RegionRecord>, StoreError> {
         Ok(self.state.lock().regions())
+    }
+
+    async fn region_observations(&self) -> Result<Vec<RegionObservation>, StoreError> {
+        Ok(self.observed_regions.lock().all())
+    }
+
+    async fn observe_region(
+        &self,
+        observation: RegionObservation,
+        forget_before: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.observed_regions.lock().observe(observation, forget_before);
+        Ok(())
+    }
+
+    async fn bind_region(
+        &self,
+        region: &Region,
+        host: &str,
+        now: Timestamp,
+        ttl: Millis,
+    ) -> Result<String, StoreError> {
+        let has_rooms = self.all_live_rooms().await?.iter().any(|room| room.region == *region);
+        Ok(self.observed_regions.lock().bind(region, host, now, ttl, has_rooms))
     }
 }
 

@@ -50,6 +50,6 @@ fn missing(stage: &Stage, script: &Script) -> Parts {
     let wanted = script.nodes.iter().filter(|parts| **parts == Parts::ALL).count();
     match stage.world.workers().len() < wanted {
         true => Parts::ALL,
-        false => Parts::NONE,
+        false => Parts::ROOMS_API,
     }
 }

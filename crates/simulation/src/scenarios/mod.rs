@@ -184,7 +184,7 @@ pub async fn run_on(seed: u64, options: &Options) -> Outcome {
             false => MemoryStore::on_clock(clock),
         }
     };
-    let mut world = World::of_regions(seed, settings, store, placing::regions(seed, kind, options));
+    let world = World::of_regions(seed, settings, store, placing::regions(seed, kind, options));
     world.trace().note(format_args!("seed {seed}: a run of kind {}", kind.as_str()));
     if options.no_wake_ups.unwrap_or_else(|| fork(seed, "deaf", 0).is_multiple_of(NO_WAKE_UPS_SHARE)) {
         world.lose_wake_ups();

@@ -54,7 +54,7 @@ pub(super) enum Wish {
 pub(super) fn a_few_nodes(random: &mut fastrand::Rng) -> Vec<Parts> {
     let mut nodes = vec![Parts::ALL; random.usize(1..=3)];
     if random.u32(0..3) == 0 {
-        nodes.push(Parts::NONE);
+        nodes.push(Parts::ROOMS_API);
     }
     nodes
 }

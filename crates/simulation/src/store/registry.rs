@@ -5,10 +5,10 @@ use maestro_core::allocation::AllocationId;
 use maestro_core::operation::OperationId;
 use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
-use maestro_core::time::Timestamp;
+use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
     AllocationPage, AllocationPageRequest, AllocationRecord, AllocationStore, EndedRoom, ForgetAllocations,
-    RegionRecord, RegionStore, RoomCount, RoomRecord, RoomRegistry, StoreError,
+    RegionObservation, RegionRecord, RegionStore, RoomCount, RoomRecord, RoomRegistry, StoreError,
 };
 
 use crate::broken;
@@ -120,5 +120,30 @@ impl AllocationStore for SimulatedStore {
 impl RegionStore for SimulatedStore {
     async fn regions(&self) -> Result<Vec<RegionRecord>, StoreError> {
         self.read(&"regions", self.inner.regions()).await
+    }
+
+    async fn region_observations(&self) -> Result<Vec<RegionObservation>, StoreError> {
+        self.read(&"region_observations", self.inner.region_observations()).await
+    }
+
+    /// No crash point: who dies here has said something that it would have said again.
+    async fn observe_region(
+        &self,
+        observation: RegionObservation,
+        forget_before: Timestamp,
+    ) -> Result<(), StoreError> {
+        let observe = self.inner.observe_region(observation, forget_before);
+        self.read(&"observe_region", observe).await
+    }
+
+    async fn bind_region(
+        &self,
+        region: &Region,
+        host: &str,
+        now: Timestamp,
+        ttl: Millis,
+    ) -> Result<String, StoreError> {
+        let bind = self.inner.bind_region(region, host, now, ttl);
+        self.write(&"bind_region", bind).await
     }
 }

@@ -6,6 +6,7 @@
 mod nodes;
 mod regions;
 mod switchboard;
+mod wake_ups;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use maestro_core::room::Region;
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::{Clock, Store};
-use maestro_engine::{Engine, Error, Settings, Tasks, WakeUps};
+use maestro_engine::{Engine, Error, Settings, Tasks};
 use maestro_store_embedded::MemoryRoomTable;
 use tokio::time::{Instant, sleep};
 
@@ -31,6 +32,7 @@ use crate::trace::Trace;
 use nodes::Node;
 pub use nodes::{NodeNumber, NodePlan};
 use switchboard::Switchboard;
+use wake_ups::WakeUpSwitchboard;
 
 /// How often a condition is looked at. Short beside everything that a fleet does, long enough that hours are cheap.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
@@ -49,8 +51,7 @@ pub struct World {
     receivers: Receivers,
     /// The hosts'; an engine has its own, which die with it.
     tasks: Tasks,
-    /// `None`: no engine hears what others say, each has to look for itself.
-    wake: Option<WakeUps>,
+    wake_ups: WakeUpSwitchboard,
     /// One for all engines.
     table: SharedTable,
     active_faults: ActiveFaults,
@@ -111,7 +112,11 @@ impl World {
             hosts,
             rooms_api,
             tasks,
-            wake: Some(WakeUps::default()),
+            wake_ups: WakeUpSwitchboard::new(
+                fork(seed, "wake-ups", 0),
+                active_faults.clone(),
+                coverage.clone(),
+            ),
             table,
             active_faults,
             coverage,
@@ -121,11 +126,11 @@ impl World {
         }
     }
 
-    /// Every wake-up between engines that are started from now on is lost.
-    pub fn lose_wake_ups(&mut self) {
+    /// From now on no engine hears what happens in others: each has to look for itself.
+    pub fn lose_wake_ups(&self) {
         self.trace.note("engines do not hear each other");
         self.coverage.saw(RareEvent::NoWakeUps);
-        self.wake = None;
+        self.wake_ups.cut();
     }
 
     /// What goes wrong at the ports of all engines from now on.

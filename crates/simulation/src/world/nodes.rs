@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use maestro_engine::ports::{Ports, Randomness, Runtime};
-use maestro_engine::{Engine, Error, Parts, Running, Tasks};
+use maestro_core::room::Region;
+use maestro_engine::ports::{Ports, Randomness, RegionElsewhere, Runtime};
+use maestro_engine::{Engine, Error, Parts, Running, Tasks, WakeUps};
 use tokio::time::timeout;
 
 use crate::clock::Skew;
@@ -160,7 +161,12 @@ impl World {
             let runtime: Arc<dyn Runtime> = SimulatedRuntime::connect_from(host.clone(), around.clone());
             (host.region().clone(), runtime)
         };
-        let runtimes: BTreeMap<_, _> = self.hosts.iter().map(connect).collect();
+        let (mut runtimes, mut regions_elsewhere) = (BTreeMap::new(), BTreeMap::new());
+        match plan.parts.needs_runtimes() {
+            true => runtimes.extend(self.hosts.iter().map(connect)),
+            false => regions_elsewhere.extend(self.hosts.iter().map(|host| elsewhere(host))),
+        }
+        let channel = self.wake_ups.connect(number, around.life.clone());
         let clock = around.clock.clone();
         let table = SimulatedTable::new(self.table.clone(), around.clone(), self.store.clone());
         let events = SimulatedSink::new(self.receivers.clone(), around.clone());
@@ -168,11 +174,12 @@ impl World {
             store: Arc::new(SimulatedStore::new(self.store.clone(), around, plan.crash)),
             table: Arc::new(table),
             runtimes: Arc::new(runtimes),
+            regions_elsewhere: Arc::new(regions_elsewhere),
             events: Arc::new(events),
             clock,
             random: Arc::new(Randomness::from_seed(fork(self.seed, "engine", number))),
-            // Shared: a node that is frozen or dead gets nowhere where it could ring.
-            wake: self.wake.clone().unwrap_or_default(),
+            wake: WakeUps::default(),
+            wake_up_channel: Some(Arc::new(channel)),
         }
     }
 
@@ -280,10 +287,11 @@ impl World {
         tokio::task::yield_now().await;
     }
 
-    /// It gets no more pings.
+    /// It gets no more pings and wake-ups.
     fn take(&mut self, number: NodeNumber) -> Option<Node> {
         let index = self.nodes.iter().position(|node| node.number == number)?;
         self.rooms_api.disconnect(number);
+        self.wake_ups.disconnect(number);
         Some(self.nodes.remove(index))
     }
 
@@ -301,4 +309,14 @@ impl World {
         self.coverage.saw(RareEvent::LostTable);
         self.table.lose();
     }
+}
+
+/// As an engine knows it from its configuration.
+fn elsewhere(host: &Host) -> (Region, RegionElsewhere) {
+    let facts = RegionElsewhere {
+        host: Some(host.region().to_string()),
+        runs_containers: false,
+        capacity_setting: "its own limit",
+    };
+    (host.region().clone(), facts)
 }

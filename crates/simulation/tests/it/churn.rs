@@ -42,7 +42,7 @@ fn who_makes_schedulers_waits_for_those_before() {
 fn without_anybody_to_make_them_no_more_are_accepted() {
     run(async {
         let mut world = World::new(2);
-        let parts = Parts::NONE;
+        let parts = Parts::ROOMS_API;
         world.start_node(NodePlan { parts, ..NodePlan::PLAIN }).await.unwrap();
         let answers = create_many(&world, SCHEDULERS).await;
         let refused = answers.iter().filter_map(|answer| answer.as_ref().err());

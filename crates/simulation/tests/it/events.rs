@@ -123,7 +123,7 @@ fn a_receiver_gets_a_thousand_events_a_second_at_most() {
         let rooms = ids(&world).await;
         world.crash_engine().await;
         // Nobody delivers what this one takes.
-        world.start_node(NodePlan { parts: Parts::NONE, ..NodePlan::PLAIN }).await.unwrap();
+        world.start_node(NodePlan { parts: Parts::ROOMS_API, ..NodePlan::PLAIN }).await.unwrap();
         for number in 0..EACH {
             for room in &rooms {
                 say(&world, room, &number.to_string()).await.unwrap();
@@ -248,7 +248,7 @@ fn what_waits_outlives_a_creation_that_is_canceled() {
     for is_begun in [true, false] {
         run(async {
             let mut world = World::new(6);
-            let parts = if is_begun { Parts::ALL } else { Parts::NONE };
+            let parts = if is_begun { Parts::ALL } else { Parts::ROOMS_API };
             world.start_node(NodePlan { parts, ..NodePlan::PLAIN }).await.unwrap();
             world.host().set_host_faults(HostFaults { available: false, ..HostFaults::default() });
             world.receivers().set(MATCHMAKER, Reception::Down);

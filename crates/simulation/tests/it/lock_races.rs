@@ -95,7 +95,7 @@ fn a_release_from_a_rollout_reaches_a_removal_that_is_about_to_write() {
 async fn is_refused_after(pause: Duration) -> bool {
     let mut world = World::new(5);
     let worker = world.start_node(NodePlan::PLAIN).await.unwrap();
-    let api = world.start_node(NodePlan { parts: Parts::NONE, ..NodePlan::PLAIN }).await.unwrap();
+    let api = world.start_node(NodePlan { parts: Parts::ROOMS_API, ..NodePlan::PLAIN }).await.unwrap();
     create(&world, 4).await;
     settle(&world, 4, MINUTE).await;
     submit(&world, another_command(recipe(4))).await;
@@ -136,7 +136,7 @@ fn a_release_reaches_a_cycle_that_is_about_to_write() {
 async fn is_cycle_refused_after(pause: Duration) -> bool {
     let mut world = World::new(6);
     let worker = world.start_node(NodePlan::PLAIN).await.unwrap();
-    let api = world.start_node(NodePlan { parts: Parts::NONE, ..NodePlan::PLAIN }).await.unwrap();
+    let api = world.start_node(NodePlan { parts: Parts::ROOMS_API, ..NodePlan::PLAIN }).await.unwrap();
     create(&world, 4).await;
     settle(&world, 4, MINUTE).await;
     world.host().crash(&world.host().rooms()[0].id);

@@ -36,4 +36,5 @@ mod store_contract;
 mod supervision;
 mod unheard_starts;
 mod waits;
+mod wake_ups;
 mod workforce;

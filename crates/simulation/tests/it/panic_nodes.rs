@@ -26,8 +26,6 @@ use super::common::*;
 use super::panic::{by, is_panic_lock_free, no_cycles, panicking, panics_in, said};
 
 const NODES: usize = 8;
-const WATCHER: Parts = Parts { worker: false, watcher: true };
-const WORKER: Parts = Parts { worker: true, watcher: false };
 
 /// Engines on one store and one room table: eight that only answer, one that listens to the runtime, and a worker that
 /// comes and goes.
@@ -84,13 +82,15 @@ impl Nodes {
             clock: Arc::new(clock),
             random: Arc::new(Randomness::from_seed(1)),
             wake: WakeUps::default(),
+            regions_elsewhere: Arc::default(),
+            wake_up_channel: None,
         };
         let mut nodes = Self { ports, host, trace, answering, engines: 0, running: Vec::new() };
-        let (_, watching) = nodes.start(WATCHER).await;
+        let (_, watching) = nodes.start(Parts::RUNTIME_WATCHER).await;
         nodes.running.push(watching);
         let mut engines = Vec::new();
         for _ in 0..NODES {
-            let (engine, running) = nodes.start(Parts::NONE).await;
+            let (engine, running) = nodes.start(Parts::ROOMS_API).await;
             engines.push(engine);
             nodes.running.push(running);
         }
@@ -114,7 +114,7 @@ impl Nodes {
 
     /// A fleet of so many ready rooms, made by a worker that then goes.
     async fn make_fleet(&mut self, autoscaling: Autoscaling) -> Vec<RoomId> {
-        let (worker, running) = self.start(WORKER).await;
+        let (worker, running) = self.start(Parts::WORKER).await;
         let rooms = autoscaling.min as usize;
         let recipe = Recipe { autoscaling: Some(autoscaling), ..recipe(0) };
         worker.create_scheduler(recipe, "ann").await.unwrap();
@@ -166,7 +166,7 @@ fn ten_thousand_pings_to_eight_nodes_make_one_panic() {
             let locks = nodes.store().locks(&arena()).await.unwrap();
             assert!(locks.held_by(LockKind::Panic, holder).is_some());
             // A worker makes its rooms, which is what ends it.
-            let (_, running) = nodes.start(WORKER).await;
+            let (_, running) = nodes.start(Parts::WORKER).await;
             until(async || is_panic_lock_free(nodes.store()).await).await;
             running.stop_working().await;
             let made = nodes.store().rooms_made_by(&arena(), *id).await.unwrap();
@@ -203,7 +203,7 @@ fn none_if_others_were_faster_up_to_max() {
         }
         until(async || panics_in(nodes.store()).await.len() == 1).await;
         nodes.answering.engine().add_rooms(ARENA, 2, true, "ann").await.unwrap();
-        let (_, _running) = nodes.start(WORKER).await;
+        let (_, _running) = nodes.start(Parts::WORKER).await;
         until(async || is_panic_lock_free(nodes.store()).await).await;
         let panic = panics_in(nodes.store()).await.remove(0);
         let text = "no rooms are added: there are 12 of at most 12 rooms, counting those being started";
@@ -238,7 +238,7 @@ fn a_removal_that_was_decided_before_takes_nothing() {
         nodes.store().commit(enqueue).await.unwrap();
         let up_after = Span::exactly(Duration::from_secs(20));
         nodes.host.set_habits(Habits { up_after, ..Habits::default() });
-        let (_, _running) = nodes.start(WORKER).await;
+        let (_, _running) = nodes.start(Parts::WORKER).await;
         until(async || fixtures::operation(nodes.store(), 900).await.status.is_final()).await;
         let removal = fixtures::operation(nodes.store(), 900).await;
         assert!(!is_panic_lock_free(nodes.store()).await);

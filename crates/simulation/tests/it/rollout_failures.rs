@@ -271,7 +271,7 @@ fn a_deletion_that_never_began_leaves_a_halted_rollout_halted() {
         until_state(&world, RolloutState::Halted).await;
         // Nobody is there who would begin with it.
         world.crash_engine().await;
-        world.start_node(NodePlan { parts: Parts::NONE, ..NodePlan::PLAIN }).await.unwrap();
+        world.start_node(NodePlan { parts: Parts::ROOMS_API, ..NodePlan::PLAIN }).await.unwrap();
         let deletion = world.engine().delete_scheduler(ARENA, "bob").await.unwrap();
         world.engine().cancel_operation(ARENA, &deletion.to_string(), "bob").await.unwrap();
         let canceled = ended_as(&world, deletion, OperationStatus::Canceled).await;

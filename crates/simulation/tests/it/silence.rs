@@ -152,7 +152,7 @@ fn what_is_confirmed_to_be_lost_is_removed() {
 fn who_only_answers_requests_can_confirm_it() {
     run(async {
         let mut world = world_with_fleet(11, ROOMS).await;
-        let api = world.start_node(NodePlan { parts: Parts::NONE, ..NodePlan::PLAIN }).await.unwrap();
+        let api = world.start_node(NodePlan { parts: Parts::ROOMS_API, ..NodePlan::PLAIN }).await.unwrap();
         let silent = running(&world);
         world.cut_off(&region(), Outage::Pings);
         are_replaced_beside(&world, &silent, ROOMS).await;

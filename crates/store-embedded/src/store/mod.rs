@@ -34,7 +34,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use maestro_engine::ports::Clock;
-use maestro_engine::ports::store::CarriedOut;
+use maestro_engine::ports::store::{CarriedOut, ObservedRegions};
 use maestro_engine::{Health, Tasks};
 use parking_lot::Mutex;
 use rusqlite::Connection;
@@ -64,6 +64,7 @@ pub struct EmbeddedStore {
     recipes: Arc<RecipeCache>,
     carried_out: Arc<Mutex<CarriedOut>>,
     clock: MicrosecondClock,
+    observed_regions: Mutex<ObservedRegions>,
     access: Access,
 }
 
@@ -141,8 +142,18 @@ impl EmbeddedStore {
             writer,
             _lock: lock,
         };
-        let clock = MicrosecondClock(clock);
-        Ok(Self { store_id, recipes: Arc::default(), carried_out: Arc::default(), clock, access })
+        Ok(Self::of(store_id, clock, access))
+    }
+
+    fn of(store_id: String, clock: Arc<dyn Clock>, access: Access) -> Self {
+        Self {
+            store_id,
+            recipes: Arc::default(),
+            carried_out: Arc::default(),
+            observed_regions: Mutex::default(),
+            clock: MicrosecondClock(clock),
+            access,
+        }
     }
 
     /// A store that is gone when it is dropped. It has no threads: each call is answered before it first waits, so it
@@ -152,8 +163,7 @@ impl EmbeddedStore {
         let store_id = "in-memory".to_owned();
         let connection = file::make_in_memory(&store_id).map_err(failed)?;
         let access = Access::Memory(Mutex::new(connection));
-        let clock = MicrosecondClock(clock);
-        Ok(Self { store_id, recipes: Arc::default(), carried_out: Arc::default(), clock, access })
+        Ok(Self::of(store_id, clock, access))
     }
 
     /// What marks rooms as this store's. A copy of a store gets another one when it is opened beside the original.

@@ -10,10 +10,10 @@ use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::Store;
 use maestro_engine::ports::store::{
     AllocationPage, AllocationPageRequest, AllocationRecord, AllocationStore, EndedRoom, EventFilter,
-    EventPage, EventPageRequest, EventQueue, FleetRecord, ForgetAllocations, OperationPage, OperationStore,
-    OrphanedQueue, Outbox, PageRequest, QueueId, QueuedEvent, Refusal, RegionRecord, RegionStore, Renewal,
-    Result, RoomCount, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, StoreError, Transaction,
-    UnreadableScheduler, UnreadableVersion, VersionRecord, Workforce,
+    EventPage, EventPageRequest, EventQueue, FleetRecord, ForgetAllocations, OperationPage, OperationStore, OrphanedQueue,
+    Outbox, PageRequest, QueueId, QueuedEvent, Refusal, RegionObservation, RegionRecord, RegionStore,
+    Renewal, Result, RoomCount, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, StoreError,
+    Transaction, UnreadableScheduler, UnreadableVersion, VersionRecord, Workforce,
 };
 use rusqlite::Connection;
 
@@ -334,6 +334,20 @@ impl AllocationStore for EmbeddedStore {
 impl RegionStore for EmbeddedStore {
     async fn regions(&self) -> Result<Vec<RegionRecord>> {
         self.read("read the regions", regions::all).await
+    }
+
+    async fn region_observations(&self) -> Result<Vec<RegionObservation>> {
+        Ok(self.observed_regions.lock().all())
+    }
+
+    async fn observe_region(&self, observation: RegionObservation, forget_before: Timestamp) -> Result {
+        self.observed_regions.lock().observe(observation, forget_before);
+        Ok(())
+    }
+
+    async fn bind_region(&self, region: &Region, host: &str, now: Timestamp, ttl: Millis) -> Result<String> {
+        let has_rooms = self.all_live_rooms().await?.iter().any(|room| room.region == *region);
+        Ok(self.observed_regions.lock().bind(region, host, now, ttl, has_rooms))
     }
 }
 

@@ -26,6 +26,7 @@ pub mod runtime;
 pub mod scheduler_store;
 mod store_under_test;
 pub mod transactions;
+pub mod wake_ups;
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;

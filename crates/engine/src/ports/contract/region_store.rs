@@ -1,12 +1,12 @@
-//! The suite of what people have said about regions.
+//! The suite of what people have said about regions, and of what was seen of them.
 
 use std::future::Future;
 
 use maestro_core::room::Region;
-use maestro_core::time::Timestamp;
+use maestro_core::time::{Millis, Timestamp};
 
 use crate::ports::Store;
-use crate::ports::store::{Change, Refusal, RegionRecord};
+use crate::ports::store::{Change, Contact, NewRoomRecord, Refusal, RegionObservation, RegionRecord};
 
 use super::fixtures::*;
 use super::{StoreUnderTest, run_cases};
@@ -25,6 +25,10 @@ where
             a_region_is_changed_only_from_what_it_is,
             a_region_is_known_by_what_was_written_and_by_what_was_read,
             a_refused_transaction_leaves_a_region_as_it_was,
+            observers_replace_only_what_they_said_themselves,
+            old_observations_of_a_region_are_forgotten,
+            a_region_stays_bound_to_its_host_while_it_is_observed,
+            a_region_stays_bound_to_its_host_while_it_has_rooms,
         ]
     );
 }
@@ -104,4 +108,71 @@ async fn a_refused_transaction_leaves_a_region_as_it_was(store: &dyn Store) {
     changes.extend(set(Some(&is), &is));
     refuse(store, changes, Refusal::RegionChanged(is.name.clone())).await;
     assert_eq!(store.regions().await.unwrap(), [is]);
+}
+
+fn observed(region: &str, observer: &str, second: i64, contact: Contact) -> RegionObservation {
+    let (region, observer) = (Region(region.into()), observer.to_owned());
+    RegionObservation { region, observer, at: at(second), contact, capacity: Some(40) }
+}
+
+fn reachable() -> Contact {
+    Contact::Reachable { since: None }
+}
+
+async fn observers_replace_only_what_they_said_themselves(store: &dyn Store) {
+    assert_eq!(store.region_observations().await.unwrap(), []);
+    let unreachable = Contact::Unreachable { why: "no answer".into() };
+    let first = observed("eu-west", "two", 1, Contact::Unsettled { why: "too early".into() });
+    let others = [
+        observed("eu-west", "one", 2, unreachable),
+        observed("us-east", "two", 3, Contact::Reachable { since: Some(at(2)) }),
+    ];
+    for observation in others.iter().chain([&first]) {
+        store.observe_region(observation.clone(), at(0)).await.unwrap();
+    }
+    let [one, us] = others;
+    assert_eq!(store.region_observations().await.unwrap(), [one.clone(), first, us.clone()]);
+    let next = RegionObservation { capacity: None, ..observed("eu-west", "two", 4, reachable()) };
+    store.observe_region(next.clone(), at(0)).await.unwrap();
+    assert_eq!(store.region_observations().await.unwrap(), [one, next, us]);
+}
+
+async fn old_observations_of_a_region_are_forgotten(store: &dyn Store) {
+    for (region, observer, second) in [("eu-west", "gone", 1), ("eu-west", "late", 2), ("us-east", "gone", 1)]
+    {
+        let observation = observed(region, observer, second, reachable());
+        store.observe_region(observation, at(0)).await.unwrap();
+    }
+    store.observe_region(observed("eu-west", "new", 3, reachable()), at(2)).await.unwrap();
+    let left = store.region_observations().await.unwrap();
+    let left: Vec<_> = left.iter().map(|seen| (seen.region.as_str(), seen.observer.as_str())).collect();
+    assert_eq!(left, [("eu-west", "late"), ("eu-west", "new"), ("us-east", "gone")]);
+}
+
+/// Whatever is older than ten seconds is over.
+async fn bound(store: &dyn Store, host: &str, now: i64) -> String {
+    let region = Region("eu-west".into());
+    store.bind_region(&region, host, at(now), Millis::from_seconds(10)).await.unwrap()
+}
+
+async fn a_region_stays_bound_to_its_host_while_it_is_observed(store: &dyn Store) {
+    assert_eq!(bound(store, "ada", 1).await, "ada");
+    assert_eq!(bound(store, "bob", 10).await, "ada", "it was bound a moment ago");
+    store.observe_region(observed("eu-west", "ada/1", 10, reachable()), at(0)).await.unwrap();
+    store.observe_region(observed("us-east", "bob/1", 19, reachable()), at(0)).await.unwrap();
+    assert_eq!(bound(store, "bob", 19).await, "ada");
+    assert_eq!(bound(store, "bob", 20).await, "bob", "nobody has looked at it since");
+    assert_eq!(bound(store, "ada", 21).await, "bob");
+    assert_eq!(bound(store, "bob", 29).await, "bob");
+    assert_eq!(bound(store, "ada", 38).await, "bob", "it was bound again");
+}
+
+async fn a_region_stays_bound_to_its_host_while_it_has_rooms(store: &dyn Store) {
+    assert_eq!(bound(store, "ada", 1).await, "ada");
+    open(store).await;
+    let room = NewRoomRecord { region: Region("eu-west".into()), ..new_room(1, 20_000) };
+    accept(store, vec![Change::IntendRoom(room)]).await;
+    assert_eq!(bound(store, "bob", 100).await, "ada");
+    accept(store, vec![end_room(1, 4)]).await;
+    assert_eq!(bound(store, "bob", 100).await, "bob");
 }

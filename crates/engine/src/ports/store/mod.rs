@@ -11,6 +11,7 @@
 mod carried_out;
 mod change;
 mod new_records;
+mod observed_regions;
 mod outbox;
 mod records;
 mod refusal;
@@ -34,14 +35,15 @@ pub use new_records::{
     ClaimedSince, ForgetAllocations, NewAllocation, NewLock, NewOperation, NewRoomRecord, NewScheduler,
     NoAction, OperationUpdate, Routine, SchedulerUpdate, VERSION_OPERATIONS,
 };
+pub use observed_regions::ObservedRegions;
 pub use outbox::{
     EventFilter, EventPage, EventPageRequest, EventQueue, IfEnded, LastAddress, NewEvent, OrphanedQueue,
     Outbox, QueueId, QueuedEvent,
 };
 pub use records::{
-    AllocatedPlace, AllocationPage, AllocationPageRequest, AllocationRecord, Ended, EndedRoom, FleetRecord,
-    Intent, OperationFilter, OperationPage, OwnershipRecord, PageRequest, RegionRecord, Renewal,
-    RequestRecord, RoomCount, RoomRecord, SchedulerRecord, StopIntent, UnreadableScheduler,
+    AllocatedPlace, AllocationPage, AllocationPageRequest, AllocationRecord, Contact, Ended, EndedRoom,
+    FleetRecord, Intent, OperationFilter, OperationPage, OwnershipRecord, PageRequest, RegionObservation,
+    RegionRecord, Renewal, RequestRecord, RoomCount, RoomRecord, SchedulerRecord, StopIntent, UnreadableScheduler,
     UnreadableVersion, VersionRecord, WorkerRecord, Workforce,
 };
 pub use refusal::Refusal;
@@ -248,11 +250,22 @@ pub trait AllocationStore: Send + Sync {
     ) -> Result<AllocationPage>;
 }
 
-/// What people have said about regions.
+/// What people have said about regions, and what was seen of them.
 #[async_trait]
 pub trait RegionStore: Send + Sync {
     /// By name; those of which nobody has said anything are not among them.
     async fn regions(&self) -> Result<Vec<RegionRecord>>;
+
+    /// By region and observer.
+    async fn region_observations(&self) -> Result<Vec<RegionObservation>>;
+
+    /// Replaces what this observer saw of the region before, and forgets what anybody saw of it before `forget_before`. It
+    /// need not be durable: whoever can reach a region says so again and again.
+    async fn observe_region(&self, observation: RegionObservation, forget_before: Timestamp) -> Result;
+
+    /// Binds a region whose rooms are processes to their host. It stays bound to another one while a room of the region has
+    /// not ended, or if it was bound or observed less than `ttl` ago. Returns the host that it is bound to now.
+    async fn bind_region(&self, region: &Region, host: &str, now: Timestamp, ttl: Millis) -> Result<String>;
 }
 
 #[derive(Debug, thiserror::Error)]

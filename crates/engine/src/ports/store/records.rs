@@ -297,6 +297,34 @@ pub struct RegionRecord {
     pub lost_at: Option<Timestamp>,
 }
 
+/// What a process that can reach a region saw of it last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegionObservation {
+    pub region: Region,
+    /// Who saw it: the engine by its name.
+    pub observer: String,
+    pub at: Timestamp,
+    pub contact: Contact,
+    /// How many rooms it can hold, if it says so.
+    pub capacity: Option<u32>,
+}
+
+/// Whether a region can be reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Contact {
+    /// `since`: when it came back, if it was away.
+    Reachable {
+        since: Option<Timestamp>,
+    },
+    /// It was not adopted since the observer began, and it is too early to call it lost.
+    Unsettled {
+        why: String,
+    },
+    Unreachable {
+        why: String,
+    },
+}
+
 /// A room that ended, as retention needs to know it. Ordered by their ends.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EndedRoom {
