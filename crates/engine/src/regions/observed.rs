@@ -82,13 +82,8 @@ fn no_longer_told(last: Option<Timestamp>) -> Contact {
 }
 
 /// Binds a region of processes to this host, unless another one has it; the host that it is bound to.
-pub async fn bind_region(
-    store: &dyn Store,
-    region: &Region,
-    host: &str,
-    now: Timestamp,
-) -> Result<String, StoreError> {
-    store.bind_region(region, host, now, TOLD_FOR).await
+pub async fn bind_region(store: &dyn Store, region: &Region, host: &str) -> Result<String, StoreError> {
+    store.bind_region(region, host, store.now().await?, TOLD_FOR).await
 }
 
 /// Says how a region is, if others want to know and do not yet.

@@ -11,10 +11,11 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::kind::{
-    DIRECTORY, HOST, HOSTS, HTTP_URL, INTERVAL, LogFormat, LogLevel, MILLIS, PORT, Reads, SWITCH, USER_NAME,
-    bytes, count,
+    DIRECTORY, HOST, HOSTS, HTTP_URL, INTERVAL, LogFormat, LogLevel, MILLIS, PORT, POSTGRES_URL, REDIS_URL,
+    Reads, SWITCH, USER_NAME, bytes, count,
 };
 use super::regions::Regions;
+use super::server_url::{ServerUrl, without_secrets};
 
 /// One setting, without its type.
 #[derive(Debug)]
@@ -27,6 +28,7 @@ pub struct Key {
     pub kind: &'static str,
     /// Whether a file may write it as a list.
     pub(super) is_list: bool,
+    pub(super) is_secret: bool,
     /// Empty: unset.
     pub default: &'static str,
     pub doc: &'static str,
@@ -39,6 +41,11 @@ impl Key {
     /// Reads a value of this key and gives it back in its own JSON type; the error says what would be right.
     pub fn check(&self, text: &str) -> Result<Value, String> {
         (self.check)(text)
+    }
+
+    /// The text as people may see it.
+    pub(super) fn shown(&self, text: &str) -> String {
+        if self.is_secret { without_secrets(text) } else { text.to_owned() }
     }
 
     /// The name by which the environment knows this key, or one of its aliases.
@@ -72,6 +79,7 @@ macro_rules! section {
                 aliases: &[$($alias),*],
                 kind: $kind.name,
                 is_list: $kind.is_list,
+                is_secret: $kind.is_secret,
                 default: $default,
                 doc: $doc,
                 section: $section_doc,
@@ -165,7 +173,25 @@ config! {
     /// Storage
     storage: Storage {
         "dataDir", data_dir: PathBuf as DIRECTORY, "./data",
-            "Directory of the embedded store and of the rooms' logs. Only one process at a time can use it. The flag `--data-dir` overrides this setting.";
+            "Directory of the embedded store and of the rooms' logs. Only one process at a time can use the embedded store. The flag `--data-dir` overrides this setting.";
+    }
+    /// Shared store: everything durable, in PostgreSQL
+    store_server: StoreServer {
+        "store.postgres.url" or "adapters.schedulerStorage.postgres.url", url: Option<ServerUrl> as POSTGRES_URL, "",
+            "Where the database is, such as `postgres://maestro:PASSWORD@db.example.com:5432/maestro`. With it and `roomTable.redis.url`, any number of processes can share the stores. With neither, one process keeps everything in `dataDir`. Passwords are never shown.";
+        "store.postgres.poolSize" or "adapters.schedulerStorage.postgres.poolSize", pool_size: u32 as count::<2, 1000>(), "16",
+            "Maximum number of connections of one process to the database.";
+        "store.postgres.statementTimeout", statement_timeout: Duration as INTERVAL, "3s",
+            "How long the server may work on one statement, wait for one lock, or wait for the next statement of a transaction. At most a third of `workers.ownershipTtlMillis`.";
+        "store.postgres.preparedStatements", prepared_statements: bool as SWITCH, "true",
+            "Set it to false behind a pooler that gives each transaction another connection and does not support prepared statements.";
+    }
+    /// Shared room table: what rooms say of themselves, in Redis
+    room_table_server: RoomTableServer {
+        "roomTable.redis.url" or "adapters.roomStorage.redis.url", url: Option<ServerUrl> as REDIS_URL, "",
+            "Where Redis is, such as `redis://:PASSWORD@redis.example.com:6379/0`, or `rediss://` with TLS. See `store.postgres.url`.";
+        "roomTable.redis.deadline", deadline: Duration as INTERVAL, "2s",
+            "How long Redis may take to answer. After that, a ping or an allocation is answered with an error, and is repeated by whoever sent it.";
     }
     /// Rooms as local processes
     process_runtime: ProcessRuntime {
@@ -286,10 +312,11 @@ pub(super) const NO_EFFECT: &[&str] = &[
     "adapters.operationStorage",
     "adapters.portAllocator",
     "adapters.redis",
-    "adapters.roomStorage",
     "adapters.runtime.kubernetes",
     "adapters.schedulerCache",
-    "adapters.schedulerStorage",
+    "adapters.schedulerStorage.postgres.minIdleConns",
+    // As v10's own file spells it.
+    "adapters.schedulerStorage.postgres.pooSize",
     "api.metrics",
     "api.tracing",
     "internalApi.gracefulShutdownTimeout",

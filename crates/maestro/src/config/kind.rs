@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::duration;
+use super::server_url::ServerUrl;
 
 /// A sort of setting: how its text is read, and how it is shown again.
 pub(super) struct Kind<T> {
@@ -16,6 +17,8 @@ pub(super) struct Kind<T> {
     pub(super) name: &'static str,
     /// Whether a file may write it as a list; its text has commas then.
     pub(super) is_list: bool,
+    /// Whether its text may hold a password.
+    pub(super) is_secret: bool,
     /// Reads the text; the error says what would be right and names neither key nor value.
     parse: fn(&str) -> Result<T, String>,
     show: fn(&T) -> Value,
@@ -23,7 +26,13 @@ pub(super) struct Kind<T> {
 
 impl<T: Serialize> Kind<T> {
     const fn new(name: &'static str, parse: fn(&str) -> Result<T, String>) -> Self {
-        Self { name, is_list: false, parse, show: |value| serde_json::to_value(value).unwrap_or_default() }
+        Self {
+            name,
+            is_list: false,
+            is_secret: false,
+            parse,
+            show: |value| serde_json::to_value(value).unwrap_or_default(),
+        }
     }
 }
 
@@ -96,6 +105,34 @@ pub(super) const HTTP_URL: Kind<String> = Kind::new("URL", |text| {
     }
     Ok(text.trim_end_matches('/').to_owned())
 });
+
+const fn server_url(name: &'static str, parse: fn(&str) -> Result<ServerUrl, String>) -> Kind<ServerUrl> {
+    Kind { is_secret: true, ..Kind::new(name, parse) }
+}
+
+/// A PostgreSQL server and database.
+pub(super) const POSTGRES_URL: Kind<ServerUrl> = server_url("URL", |text| {
+    match ["postgres://", "postgresql://"].iter().any(|scheme| has_host(text, scheme)) {
+        true => Ok(ServerUrl::new(text)),
+        false => {
+            Err("must be a URL such as postgres://maestro:PASSWORD@db.example.com:5432/maestro".to_owned())
+        }
+    }
+});
+
+/// A Redis server.
+pub(super) const REDIS_URL: Kind<ServerUrl> =
+    server_url("URL", |text| match REDIS_SCHEMES.iter().any(|scheme| has_host(text, scheme)) {
+        true => Ok(ServerUrl::new(text)),
+        false => Err("must be a URL such as redis://:PASSWORD@redis.example.com:6379/0".to_owned()),
+    });
+
+const REDIS_SCHEMES: [&str; 2] = ["redis://", "rediss://"];
+
+fn has_host(url: &str, scheme: &str) -> bool {
+    let rest = url.strip_prefix(scheme).unwrap_or_default();
+    !rest.is_empty() && !rest.starts_with('/') && !url.contains(char::is_whitespace)
+}
 
 /// A length of time above zero, written with its unit.
 pub(super) const INTERVAL: Kind<Duration> = Kind {

@@ -7,18 +7,22 @@ mod keys;
 mod kind;
 mod reference;
 mod regions;
+mod server_url;
 mod settings;
+mod stores;
 
 pub use maestro_core::duration;
 
 pub use keys::{
     Api, Config, InternalApi, Key, Log, ManagementApi, OperationManager, Operations, ProcessRuntime,
-    RoomManager, RoomsApi, Storage, Workers, keys,
+    RoomManager, RoomTableServer, RoomsApi, Storage, StoreServer, Workers, keys,
 };
 pub use kind::{LogFormat, LogLevel, RuntimeKind};
 pub use reference::reference;
 pub use regions::{RegionConfig, Regions};
+pub use server_url::ServerUrl;
 pub use settings::{ConfigError, Flag, Loaded, Origin, ServedApis, Setting, Sources, load};
+pub use stores::SharedStores;
 
 #[cfg(test)]
 mod tests;

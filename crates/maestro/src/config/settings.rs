@@ -138,8 +138,8 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
 
     for setting in &settings {
         if let Err(reason) = setting.key.check(&setting.text) {
-            let Setting { text, origin, .. } = setting;
-            violations.push(format!("{}: {text} ({origin}): {reason}", setting.path()));
+            let Setting { key, text, origin, .. } = setting;
+            violations.push(format!("{}: {} ({origin}): {reason}", setting.path(), key.shown(text)));
         }
     }
     // What is wrong with a value in itself comes first; only then, which values do not go together.
@@ -154,7 +154,9 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
 fn read(names: &BTreeSet<Region>, settings: &[Setting]) -> Result<Config, Vec<String>> {
     let text = |path| text_of(settings, None, path);
     let regions = regions::read(names, settings, Path::new(text("dataDir")))?;
-    Config::read(text, regions).map_err(|reason| vec![reason])
+    let config = Config::read(text, regions).map_err(|reason| vec![reason])?;
+    let conflicts = config.conflicts_of_stores();
+    if conflicts.is_empty() { Ok(config) } else { Err(conflicts) }
 }
 
 fn read_file(sources: &Sources) -> Result<FileSettings, ConfigError> {

@@ -245,21 +245,73 @@ fn files_that_are_no_configuration() {
 fn a_file_of_v10_can_be_used() {
     check(
         "api:\n  port: 8080\n  metrics:\n    enabled: true\nadapters:\n  redis:\n    poolSize: 500\n  schedulerStorage:\n    \
-         postgres:\n      url: \"postgres://db\"\n      pooSize: 20\n  runtime:\n    kubernetes:\n      inCluster: false\n\
+         postgres:\n      url: \"postgres://db\"\n      pooSize: 20\n  roomStorage:\n    redis:\n      url: redis://cache\n  runtime:\n    kubernetes:\n      inCluster: false\n\
          workers:\n  syncInterval: 10s\n  redis:\n    operationsTTL: 24h\nservices:\n  roomManager:\n    roomPingTimeoutMillis: 240000\n",
         &[],
         &expect![[r#"
             warning: api.metrics has no effect here (maestro.yaml line 3)
             warning: adapters.redis has no effect here (maestro.yaml line 6)
-            warning: adapters.schedulerStorage has no effect here (maestro.yaml line 8)
-            warning: adapters.runtime.kubernetes has no effect here (maestro.yaml line 13)
-            warning: workers.redis has no effect here (maestro.yaml line 17)
+            warning: adapters.schedulerStorage.postgres.pooSize has no effect here (maestro.yaml line 11)
+            warning: adapters.runtime.kubernetes has no effect here (maestro.yaml line 16)
+            warning: workers.redis has no effect here (maestro.yaml line 20)
             warning: api.port has no effect where two APIs run: set managementApi.port and roomsApi.port (maestro.yaml line 2)
             api.port = 8080 from maestro.yaml line 2
-            workers.syncInterval = 10s from maestro.yaml line 16
-            services.roomManager.roomPingTimeoutMillis = 240000 from maestro.yaml line 21
+            store.postgres.url = postgres://db from maestro.yaml line 10
+            roomTable.redis.url = redis://cache from maestro.yaml line 14
+            workers.syncInterval = 10s from maestro.yaml line 19
+            services.roomManager.roomPingTimeoutMillis = 240000 from maestro.yaml line 24
         "#]],
     );
+}
+
+#[test]
+fn shared_stores_go_together() {
+    check(
+        "store: {postgres: {url: 'postgres://ada:s3cret@db/maestro'}}",
+        &[],
+        &expect![[r#"
+            the configuration is not valid:
+              roomTable.redis.url: is not set, and store.postgres.url is: processes that share one store share a room table too. Set both, or neither for the embedded store
+        "#]],
+    );
+    check(
+        "workers: {ownershipTtlMillis: 6000}",
+        &[("MAESTRO_ADAPTERS_ROOMSTORAGE_REDIS_URL", "rediss://:s3cret@cache")],
+        &expect![[r#"
+            the configuration is not valid:
+              store.postgres.url: is not set, and roomTable.redis.url is: processes that share one store share a room table too. Set both, or neither for the embedded store
+        "#]],
+    );
+    check(
+        "workers: {ownershipTtlMillis: 6000}\nroomTable: {redis: {url: 'redis://cache'}}",
+        &[("MAESTRO_STORE_POSTGRES_URL", "postgres://db")],
+        &expect![[r#"
+            the configuration is not valid:
+              store.postgres.statementTimeout: must be at most 2s, a third of workers.ownershipTtlMillis: a process that is stopped inside a transaction would keep others from their schedulers
+        "#]],
+    );
+}
+
+#[test]
+fn passwords_are_not_shown_where_they_are_wrong() {
+    check(
+        "store: {postgres: {url: 'mysql://ada:s3cret@db/maestro'}}\nroomTable: {redis: {url: s3cret}}",
+        &[],
+        &expect![[r#"
+            the configuration is not valid:
+              store.postgres.url: mysql://ada:(hidden)@db/maestro (maestro.yaml line 1): must be a URL such as postgres://maestro:PASSWORD@db.example.com:5432/maestro
+              roomTable.redis.url: (hidden) (maestro.yaml line 2): must be a URL such as redis://:PASSWORD@redis.example.com:6379/0
+        "#]],
+    );
+    let environment = vec![
+        ("MAESTRO_STORE_POSTGRES_URL".into(), "postgres://ada:s3cret@db/maestro".into()),
+        ("MAESTRO_ROOMTABLE_REDIS_URL".into(), "redis://:s3cret@cache".into()),
+    ];
+    let config = load(&Sources { environment, ..Sources::default() }).unwrap().config;
+    assert!(!format!("{config:?}").contains("s3cret"));
+    let stores = config.shared_stores().unwrap();
+    assert_eq!(stores.postgres.with_password(), "postgres://ada:s3cret@db/maestro");
+    assert_eq!(stores.redis.with_password(), "redis://:s3cret@cache");
 }
 
 #[test]
@@ -314,14 +366,16 @@ fn the_committed_reference_is_current() {
 }
 
 /// Not of these pages: `docs/configuration.md` is written from the keys, and has v10's beside them; the figures of
-/// `docs/benchmarks.md` have names that look alike.
+/// `docs/benchmarks.md` have names that look alike. `store.id` is a file.
 #[test]
 fn settings_that_other_pages_name_exist() {
     let sections: HashSet<&str> = keys().filter_map(|key| Some(key.path.split_once('.')?.0)).collect();
     let known: HashSet<&str> = keys().flat_map(Key::spellings).collect();
     let is_key = |span: &&str| {
         let section = span.split_once('.').filter(|(section, _)| sections.contains(section));
-        section.is_some() && span.chars().all(|letter| letter.is_ascii_alphabetic() || letter == '.')
+        section.is_some()
+            && *span != "store.id"
+            && span.chars().all(|letter| letter.is_ascii_alphabetic() || letter == '.')
     };
     for entry in std::fs::read_dir(maestro_testkit::repository().join("docs")).unwrap() {
         let page = entry.unwrap().path();

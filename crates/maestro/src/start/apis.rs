@@ -14,14 +14,15 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::config::Config;
+use crate::config::{Config, ServedApis};
 
 use super::descriptors::Shares;
 use super::system::{machine_names, random_seed};
 
+/// Those of the APIs that this process serves.
 pub(super) struct Listeners {
-    management: TcpListener,
-    pub(super) rooms: TcpListener,
+    management: Option<TcpListener>,
+    pub(super) rooms: Option<TcpListener>,
     internal: TcpListener,
 }
 
@@ -29,25 +30,40 @@ pub(super) struct Listeners {
 #[derive(serde::Serialize)]
 struct Serving {
     event: &'static str,
-    management: String,
-    rooms: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    management: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rooms: Option<String>,
     internal: String,
 }
 
 impl Listeners {
-    pub(super) async fn bind(config: &Config) -> anyhow::Result<Self> {
+    pub(super) async fn bind(config: &Config, served: ServedApis) -> anyhow::Result<Self> {
+        let (management, rooms, internal) = (&config.management_api, &config.rooms_api, &config.internal_api);
+        let (serves_management, serves_rooms) = match served {
+            ServedApis::Both => (true, true),
+            ServedApis::Management => (true, false),
+            ServedApis::Rooms => (false, true),
+            ServedApis::Neither => (false, false),
+        };
         Ok(Self {
-            management: bind("managementApi", &config.management_api.host, config.management_api.port)
-                .await?,
-            rooms: bind("roomsApi", &config.rooms_api.host, config.rooms_api.port).await?,
-            internal: bind("internalApi", &config.internal_api.host, config.internal_api.port).await?,
+            management: match serves_management {
+                true => Some(bind("managementApi", &management.host, management.port).await?),
+                false => None,
+            },
+            rooms: match serves_rooms {
+                true => Some(bind("roomsApi", &rooms.host, rooms.port).await?),
+                false => None,
+            },
+            internal: bind("internalApi", &internal.host, internal.port).await?,
         })
     }
 
     pub(super) fn serving_line(&self) -> anyhow::Result<String> {
         let Self { management, rooms, internal } = self;
-        let [management, rooms, internal] = [url(management)?, url(rooms)?, url(internal)?];
-        Ok(serde_json::to_string(&Serving { event: "serving", management, rooms, internal })?)
+        let management = management.as_ref().map(url).transpose()?;
+        let rooms = rooms.as_ref().map(url).transpose()?;
+        Ok(serde_json::to_string(&Serving { event: "serving", management, rooms, internal: url(internal)? })?)
     }
 }
 
@@ -106,17 +122,22 @@ pub(super) fn serve(
         metrics: metrics.listener(service),
         on_refused: Arc::new(|| {}),
     };
-    let rooms_router = maestro_api::rooms_router(&context, &rooms);
-    let internal_router = maestro_api::internal_router(Arc::new(registry), readiness, allowed_hosts);
-    let management_router = maestro_api::management_router(&context, &management);
-    let of_management =
-        listening("management-api", listeners.management, management_router, shares.management, &management);
-    let of_rooms = listening("rooms-api", listeners.rooms, rooms_router, shares.rooms, &rooms.limits);
-    let for_pings = engine.clone();
-    let of_rooms = Listening { on_refused: Arc::new(move || for_pings.pings_refused()), ..of_rooms };
-    let of_internal =
-        listening("internal-api", listeners.internal, internal_router, shares.internal, &Limits::ROOMS);
-    let apis = [("management API", of_management), ("rooms API", of_rooms), ("internal API", of_internal)];
+    let mut apis = Vec::new();
+    if let Some(listener) = listeners.management {
+        let router = maestro_api::management_router(&context, &management);
+        let listening = listening("management-api", listener, router, shares.management, &management);
+        apis.push(("management API", listening));
+    }
+    if let Some(listener) = listeners.rooms {
+        let router = maestro_api::rooms_router(&context, &rooms);
+        let listening = listening("rooms-api", listener, router, shares.rooms, &rooms.limits);
+        let for_pings = engine.clone();
+        let on_refused = Arc::new(move || for_pings.pings_refused());
+        apis.push(("rooms API", Listening { on_refused, ..listening }));
+    }
+    let router = maestro_api::internal_router(Arc::new(registry), readiness, allowed_hosts);
+    let internal = listening("internal-api", listeners.internal, router, shares.internal, &Limits::ROOMS);
+    apis.push(("internal API", internal));
     let grace = config.api.graceful_shutdown_timeout;
     let serve = |(name, listening)| serve_api(tasks, name, listening, stopped, grace);
     Ok(apis.into_iter().map(serve).collect())

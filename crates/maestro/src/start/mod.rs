@@ -4,8 +4,11 @@ mod apis;
 mod descriptors;
 mod log_writer;
 mod logging;
+mod modules;
+mod regions;
 mod room_user;
 mod server;
+mod stores;
 mod system;
 
 use std::process::ExitCode;
@@ -18,15 +21,17 @@ use maestro_store_embedded::EmbeddedStore;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::ConfigOptions;
-use crate::config::{Config, ConfigError, Flag, Loaded, ServedApis};
+use crate::config::{Config, ConfigError, Flag, Loaded};
 
 use log_writer::LogWriter;
+pub use modules::Module;
+use stores::Stores;
 
 #[derive(Debug, Clone, Args)]
 pub struct StartOptions {
-    /// What to run in this process; all but `all` need a shared store, which this version does not have
-    #[arg(value_enum, default_value_t = Component::All)]
-    pub component: Component,
+    /// What to run in this process; all but `all` need stores that processes can share (PostgreSQL and Redis)
+    #[arg(value_enum, default_value_t = Module::All)]
+    pub module: Module,
     #[command(flatten)]
     pub config: ConfigOptions,
     /// Log format, by v10's name for it: production is json, development is text
@@ -35,17 +40,6 @@ pub struct StartOptions {
     /// End running rooms of the store that was in the data directory, if its database is gone
     #[arg(long)]
     pub stop_unknown_rooms: bool,
-}
-
-/// The parts of Maestro by v10's names. As processes of their own they need a store that serves several.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Component {
-    All,
-    ManagementApi,
-    RoomsApi,
-    Worker,
-    RuntimeWatcher,
-    MetricsReporter,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -57,12 +51,6 @@ pub enum LogPreset {
 impl StartOptions {
     /// The configuration of this process: file, environment and flags.
     pub fn load_config(&self) -> Result<Loaded, ConfigError> {
-        let served_apis = match self.component {
-            Component::All => ServedApis::Both,
-            Component::ManagementApi => ServedApis::Management,
-            Component::RoomsApi => ServedApis::Rooms,
-            Component::Worker | Component::RuntimeWatcher | Component::MetricsReporter => ServedApis::Neither,
-        };
         let log_format = self.log_config.map(|preset| Flag {
             name: "--log-config",
             key: "log.format",
@@ -71,7 +59,7 @@ impl StartOptions {
                 LogPreset::Development => "text".to_owned(),
             },
         });
-        self.config.load(served_apis, log_format.into_iter().collect())
+        self.config.load(self.module.served_apis(), log_format.into_iter().collect())
     }
 }
 
@@ -100,17 +88,15 @@ fn serve_until_told(
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    if options.component != Component::All {
-        anyhow::bail!(
-            "parts of Maestro run as processes of their own only with shared stores, which this version does not \
-             have: the embedded store serves one process. Run `maestro start` for all of them in one"
-        );
-    }
+    options.module.check(config)?;
     let descriptors_max = descriptors::raise_limit();
     let tasks = tasks()?;
-    let store = server::open_store(&config.storage.data_dir, options.stop_unknown_rooms, &tasks)?;
+    let embedded = match config.shared_stores() {
+        Some(_) => None,
+        None => Some(stores::open_embedded(&config.storage.data_dir, options.stop_unknown_rooms, &tasks)?),
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let outcome = runtime.block_on(serve(config, store, descriptors_max, &tasks, logs));
+    let outcome = runtime.block_on(serve(options.module, config, embedded, descriptors_max, &tasks, logs));
     // A call to a disk that hangs must not keep the process.
     runtime.shutdown_timeout(LAST_CALLS);
     outcome
@@ -135,16 +121,25 @@ fn stopped_early(told_by: &str) -> ExitCode {
 }
 
 async fn serve(
+    module: Module,
     config: &Config,
-    store: EmbeddedStore,
+    embedded: Option<EmbeddedStore>,
     descriptors_max: u64,
     tasks: &Tasks,
     logs: &LogWriter,
 ) -> anyhow::Result<ExitCode> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    let start = async {
+        let stores = match (embedded, config.shared_stores()) {
+            (None, Some(servers)) => Stores::connect(servers, tasks).await?,
+            (Some(store), _) => Stores::embedded(store, tasks),
+            (None, None) => anyhow::bail!("no store was opened"),
+        };
+        server::Server::start(module, config, stores, descriptors_max, tasks, logs).await
+    };
     let server = tokio::select! {
-        started = server::Server::start(config, store, descriptors_max, tasks, logs) => started?,
+        started = start => started?,
         _ = interrupt.recv() => return Ok(stopped_early("SIGINT")),
         _ = terminate.recv() => return Ok(stopped_early("SIGTERM")),
     };

@@ -1,80 +1,79 @@
 //! The wiring: the one place that knows every adapter.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use futures_util::future::join_all;
-use maestro_core::room::Region;
 use maestro_core::time::Millis;
 use maestro_engine::ports::{Ports, Randomness, Runtime};
-use maestro_engine::{Engine, Parts, Running, Settings, Tasks, WakeUps};
+use maestro_engine::{Engine, Running, Settings, Tasks, WakeUps};
 use maestro_forwarder::GrpcSink;
-use maestro_runtime_process::{ProcessRuntime, ProcessScanner};
-use maestro_store_embedded::{EmbeddedStore, Failpoints, MemoryRoomTable, OpenError, server_of};
 use prometheus_client::registry::Registry;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::config::{Config, RuntimeKind};
+use crate::config::Config;
 
-use super::apis::{Listeners, serve, url};
+use super::apis::{Listeners, serve};
 use super::descriptors::Shares;
 use super::log_writer::LogWriter;
 use super::logging;
-use super::room_user::room_user;
-use super::system::{SystemClock, default_rooms_max, owner_name, random_seed};
-
-/// Tests kill the process, or fill the disk, at writes that this variable names; see `maestro_store_embedded`. A build
-/// without the feature `failpoints` refuses to start with it.
-const FAILPOINT_VARIABLE: &str = "MAESTRO_FAILPOINT";
+use super::modules::Module;
+use super::regions::{OpenRegion, Regions};
+use super::stores::Stores;
+use super::system::{SystemClock, owner_name, random_seed};
 
 /// A number for people: whoever stops a server does not wait longer for it.
 const COUNT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Where processes share stores, others go on when this one stops: for so long it still accepts connections from whoever
+/// has not noticed yet that it is not ready.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// The component of `readyz` that says so.
+const STOPPING: &str = "server";
 
 /// A server that serves.
 pub(super) struct Server {
     regions: Vec<OpenRegion>,
     engine: Running,
+    tasks: Tasks,
+    /// Others serve as well.
+    has_others: bool,
     stop: watch::Sender<bool>,
     apis: Vec<JoinHandle<()>>,
 }
 
-/// A region of processes.
-struct OpenRegion {
-    name: Region,
-    runtime: Arc<ProcessRuntime>,
-    /// Its rooms end with this server.
-    stop_rooms: bool,
-}
-
 impl Server {
     pub(super) async fn start(
+        module: Module,
         config: &Config,
-        store: EmbeddedStore,
+        stores: Stores,
         descriptors_max: u64,
         tasks: &Tasks,
         logs: &LogWriter,
     ) -> anyhow::Result<Self> {
-        let listeners = Listeners::bind(config).await?;
-        let regions = open_regions(config, store.store_id(), &listeners.rooms, tasks).await?;
-        store.report_to(tasks.health().clone());
-        let store = Arc::new(store);
+        let listeners = Listeners::bind(config, module.served_apis()).await?;
+        let parts = module.parts();
+        let regions =
+            Regions::open(config, parts.needs_runtimes(), &stores, listeners.rooms.as_ref(), tasks).await?;
+        let seed = random_seed().context("reading /dev/urandom")?;
+        let has_others = stores.wake_up_channel.is_some();
+        let owner = owner_name(has_others.then_some(seed));
         let ports = Ports {
-            store: store.clone(),
-            table: Arc::new(MemoryRoomTable::new()),
-            runtimes: Arc::new(runtimes(&regions)),
+            store: stores.store,
+            table: stores.table,
+            runtimes: Arc::new(regions.runtimes()),
+            regions_elsewhere: Arc::new(regions.elsewhere),
             events: Arc::new(GrpcSink::default()),
             clock: Arc::new(SystemClock),
-            random: Arc::new(Randomness::from_seed(random_seed().context("reading /dev/urandom")?)),
+            random: Arc::new(Randomness::from_seed(seed)),
             wake: WakeUps::default(),
+            wake_up_channel: stores.wake_up_channel,
         };
-        let engine = Engine::new(ports, settings(config), owner_name(), tasks.clone());
-        let running = engine.start(Parts::ALL).await.context("starting the engine")?;
+        let engine = Engine::new(ports, settings(config), owner, tasks.clone());
+        let running = engine.start(parts).await.context("starting the engine")?;
         let serving = listeners.serving_line()?;
         let (stop, stopped) = watch::channel(false);
         let mut registry = Registry::default();
@@ -83,7 +82,7 @@ impl Server {
         let shares = Shares::of(descriptors_max, config.api.connections_max);
         let apis = serve(config, &engine, tasks, listeners, &shares, registry, &stopped)?;
         logging::print(serving).context("writing to stdout")?;
-        Ok(Self { regions, engine: running, stop, apis })
+        Ok(Self { regions: regions.here, engine: running, tasks: tasks.clone(), has_others, stop, apis })
     }
 
     /// Tells whoever stops this server what becomes of its rooms.
@@ -108,111 +107,35 @@ impl Server {
         }
     }
 
-    /// Work first, then rooms (if they are to go), then the APIs: rooms that end still want to say so.
+    /// Work first, then rooms (if they are to go), then the APIs: rooms that end still want to say so. Whoever finds servers
+    /// by their readiness sends no more requests to this one meanwhile.
     pub(super) async fn shut_down(self) {
+        let drained = tokio::time::Instant::now() + DRAIN;
+        if self.has_others {
+            self.tasks.health().not_ready(STOPPING, "is stopping");
+        }
         let observing = self.engine.stop_working().await;
         join_all(self.regions.iter().map(|region| region.runtime.shut_down(region.stop_rooms))).await;
-        observing.stop().await;
-        self.stop.send_replace(true);
-        for api in self.apis {
-            if api.await.is_err() {
-                tracing::error!("an API did not end cleanly");
-            }
+        if self.has_others {
+            tokio::time::sleep_until(drained).await;
+            end_apis(&self.stop, self.apis).await;
+            // Until then requests that are open are worked on.
+            observing.stop().await;
+        } else {
+            observing.stop().await;
+            end_apis(&self.stop, self.apis).await;
         }
     }
 }
 
-/// Opens the data directory; the error says who has it, or what is wrong with it.
-pub(super) fn open_store(
-    directory: &Path,
-    stop_unknown_rooms: bool,
-    tasks: &Tasks,
-) -> anyhow::Result<EmbeddedStore> {
-    let failpoints = match std::env::var(FAILPOINT_VARIABLE) {
-        Ok(text) => text.parse::<Failpoints>().map_err(anyhow::Error::msg).context(FAILPOINT_VARIABLE)?,
-        Err(_) => Failpoints::default(),
-    };
-    let open = || {
-        let options = maestro_store_embedded::Options {
-            clock: Arc::new(SystemClock),
-            failpoints: failpoints.clone(),
-            rooms_of: Some(|store_id| maestro_runtime_process::rooms_of_store(store_id, server_of)),
-            tasks: tasks.clone(),
-            ..maestro_store_embedded::Options::default()
-        };
-        EmbeddedStore::open_with(directory, options)
-    };
-    match open() {
-        Err(OpenError::Abandoned(rooms)) if stop_unknown_rooms => {
-            tracing::warn!(store_id = rooms.store_id, rooms = ?rooms.rooms, "stopping rooms of a store that is gone");
-            maestro_runtime_process::end_rooms_of_store(&rooms.store_id, server_of)?;
-            Ok(open()?)
+/// No more connections are accepted; what is open is finished.
+async fn end_apis(stop: &watch::Sender<bool>, apis: Vec<JoinHandle<()>>) {
+    stop.send_replace(true);
+    for api in apis {
+        if api.await.is_err() {
+            tracing::error!("an API did not end cleanly");
         }
-        other => Ok(other?),
     }
-}
-
-async fn open_regions(
-    config: &Config,
-    store_id: &str,
-    rooms_api: &TcpListener,
-    tasks: &Tasks,
-) -> anyhow::Result<Vec<OpenRegion>> {
-    let (for_all, data_dir) = (&config.process_runtime, &config.storage.data_dir);
-    let user = room_user(config)?;
-    let scanner = ProcessScanner::new(user.as_ref().map(|user| user.user_id));
-    let working_directory = std::env::current_dir().context("finding the working directory")?;
-    let own_url = url(rooms_api)?;
-    let mut regions = Vec::new();
-    for (name, region) in &config.regions {
-        let RuntimeKind::Process = region.runtime;
-        let directory = region.directory(name, data_dir);
-        let rooms_api_url = region.rooms_api_url.as_ref().or(for_all.rooms_api_url.as_ref());
-        // What a region leaves unset is as for all regions.
-        let options = maestro_runtime_process::Options {
-            log_keeper: log_keeper(&directory),
-            directory,
-            data_directory: data_dir.clone(),
-            store_id: store_id.to_owned(),
-            region: name.clone(),
-            host: region.host.as_ref().unwrap_or(&for_all.host).clone(),
-            rooms_api_url: rooms_api_url.unwrap_or(&own_url).clone(),
-            log_limit_bytes: region.log_limit_bytes.unwrap_or(for_all.log_limit_bytes),
-            working_directory: working_directory.clone(),
-            scanner: scanner.clone(),
-            rooms_max: region.rooms_max.unwrap_or_else(|| share_of_rooms(config)),
-            rooms_directory: for_all.rooms_dir.clone(),
-            user: user.clone(),
-            server_of,
-            tasks: tasks.clone(),
-            scheduler_log_limit_bytes: for_all.scheduler_log_limit_bytes,
-            ended_rooms_max: usize::try_from(for_all.ended_rooms_max).unwrap_or(usize::MAX),
-        };
-        let runtime = ProcessRuntime::open(options).await;
-        let runtime = runtime.with_context(|| format!("opening the process runtime of region {name}"))?;
-        let stop_rooms = region.stop_rooms_on_shutdown.unwrap_or(for_all.stop_rooms_on_shutdown);
-        regions.push(OpenRegion { name: name.clone(), runtime, stop_rooms });
-    }
-    Ok(regions)
-}
-
-/// All regions of processes are on this machine: those that say nothing share what is left by those that do.
-fn share_of_rooms(config: &Config) -> u32 {
-    let all = config.process_runtime.rooms_max.unwrap_or_else(default_rooms_max);
-    let own: u32 = config.regions.values().filter_map(|region| region.rooms_max).fold(0, u32::saturating_add);
-    let sharing = config.regions.values().filter(|region| region.rooms_max.is_none()).count();
-    let sharing = u32::try_from(sharing).unwrap_or(u32::MAX).max(1);
-    (all.saturating_sub(own) / sharing).max(1)
-}
-
-/// This very program, also when its file has been replaced meanwhile. The directory is for people who look at `ps`.
-fn log_keeper(directory: &Path) -> Vec<OsString> {
-    vec!["/proc/self/exe".into(), crate::LOG_KEEPER.into(), directory.into()]
-}
-
-fn runtimes(regions: &[OpenRegion]) -> BTreeMap<Region, Arc<dyn Runtime>> {
-    let runtime = |region: &OpenRegion| (region.name.clone(), region.runtime.clone() as Arc<dyn Runtime>);
-    regions.iter().map(runtime).collect()
 }
 
 fn settings(config: &Config) -> Settings {

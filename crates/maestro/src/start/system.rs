@@ -67,9 +67,14 @@ fn total_memory_kib(text: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.parse().ok())
 }
 
-/// The name of this process in leases and histories: the machine and the process id.
-pub(super) fn owner_name() -> String {
-    format!("{}/{}", machine_name(), std::process::id())
+/// The name of this process in leases and histories: the machine and the process id. Where others share the store, every
+/// start has another name: in containers, machine and process id may be the same each time.
+pub(super) fn owner_name(start: Option<u64>) -> String {
+    let process = format!("{}/{}", machine_name(), std::process::id());
+    match start {
+        Some(start) => format!("{process}-{:06x}", start & 0xff_ffff),
+        None => process,
+    }
 }
 
 /// What this machine is called, with and without its domain.
@@ -81,4 +86,15 @@ pub(super) fn machine_names() -> impl Iterator<Item = String> {
 
 fn machine_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// This machine, as nobody else is called: two machines may have one name, as those do that were made from one image.
+pub(super) fn host_identity() -> String {
+    // The first digits tell machines apart, and are short enough to be read in a log.
+    const DIGITS: usize = 12;
+    let name = machine_name();
+    match std::fs::read_to_string("/etc/machine-id") {
+        Ok(id) if id.len() >= DIGITS => format!("{name}/{}", id[..DIGITS].trim()),
+        Ok(_) | Err(_) => name,
+    }
 }

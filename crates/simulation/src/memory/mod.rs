@@ -47,7 +47,12 @@ pub struct MemoryStore {
 impl MemoryStore {
     /// `clock` is the store's own, whatever those of its engines show.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { state: Mutex::default(), clock, observed_regions: Mutex::default(), held_back: watch::Sender::default() }
+        Self {
+            state: Mutex::default(),
+            clock,
+            observed_regions: Mutex::default(),
+            held_back: watch::Sender::default(),
+        }
     }
 
     pub fn on_clock(clock: Arc<dyn Clock>) -> Arc<dyn Store> {

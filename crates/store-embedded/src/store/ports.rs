@@ -10,10 +10,10 @@ use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::Store;
 use maestro_engine::ports::store::{
     AllocationPage, AllocationPageRequest, AllocationRecord, AllocationStore, EndedRoom, EventFilter,
-    EventPage, EventPageRequest, EventQueue, FleetRecord, ForgetAllocations, OperationPage, OperationStore, OrphanedQueue,
-    Outbox, PageRequest, QueueId, QueuedEvent, Refusal, RegionObservation, RegionRecord, RegionStore,
-    Renewal, Result, RoomCount, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, StoreError,
-    Transaction, UnreadableScheduler, UnreadableVersion, VersionRecord, Workforce,
+    EventPage, EventPageRequest, EventQueue, FleetRecord, ForgetAllocations, OperationPage, OperationStore,
+    OrphanedQueue, Outbox, PageRequest, QueueId, QueuedEvent, Refusal, RegionObservation, RegionRecord,
+    RegionStore, Renewal, Result, RoomCount, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore,
+    StoreError, Transaction, UnreadableScheduler, UnreadableVersion, VersionRecord, Workforce,
 };
 use rusqlite::Connection;
 

@@ -43,8 +43,8 @@ pub use outbox::{
 pub use records::{
     AllocatedPlace, AllocationPage, AllocationPageRequest, AllocationRecord, Contact, Ended, EndedRoom,
     FleetRecord, Intent, OperationFilter, OperationPage, OwnershipRecord, PageRequest, RegionObservation,
-    RegionRecord, Renewal, RequestRecord, RoomCount, RoomRecord, SchedulerRecord, StopIntent, UnreadableScheduler,
-    UnreadableVersion, VersionRecord, WorkerRecord, Workforce,
+    RegionRecord, Renewal, RequestRecord, RoomCount, RoomRecord, SchedulerRecord, StopIntent,
+    UnreadableScheduler, UnreadableVersion, VersionRecord, WorkerRecord, Workforce,
 };
 pub use refusal::Refusal;
 
