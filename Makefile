@@ -3,9 +3,10 @@
 # make install  puts `maestro` and `maestro-example-room` into PREFIX/bin
 # make bench    figures of this machine, one JSON line each
 # make chaos KILLS=200         kill -9 at random moments of a mixed workload, some minutes
+# make differential            the room tables in memory and in Redis take 100,000 random steps, a minute or two
 # make contest                 64 matchmakers compete for 1,000 rooms of a fleet that changes, a minute
 # make simulate SEEDS=1..1000  runs the engine under faults, once per seed; see docs/simulation.md
-.PHONY: run test install bench lint shipped install-tools install-test-tools chaos contest simulate
+.PHONY: run test install bench lint shipped install-tools install-test-tools chaos contest simulate differential
 
 CARGO ?= cargo
 # What the build needs besides Rust: a C compiler, for SQLite.
@@ -62,6 +63,11 @@ contest: install-tools
 	$(CARGO) build --quiet --package maestro --package maestro-example-room
 	./scripts/chaos allocations $(ARGS)
 
+# `make test` takes fewer steps. STEPS=1000000: more.
+STEPS ?= 100000
+differential: install-tools install-test-tools
+	MAESTRO_DIFFERENTIAL_STEPS=$(STEPS) $(CARGO) test --package maestro-table-redis nobody_can_tell_the_tables_apart
+
 # Optimised, with every assertion on. KIND=rollouts: only runs of this kind. BREAK=one-executor: without the guard of
 # that invariant, which must fail. TRACE=1: prints everything that happens.
 SEEDS ?= 1..1000
@@ -74,13 +80,14 @@ install-tools:
 	@command -v $(CARGO) >/dev/null || { echo "Rust is needed: install it with rustup"; exit 1; }
 	@for tool in $(NEEDED); do command -v $$tool >/dev/null || ./scripts/install build-essential; done
 
-# Tests run the example rooms in Python and Go, the commands of the documentation, a browser that attacks a server, and
-# grpcurl, which is built in less than a minute.
+# Tests run the example rooms in Python and Go, the commands of the documentation, a browser that attacks a server, a Redis
+# of their own, and grpcurl, which is built in less than a minute.
 GRPCURL := target/test-tools/grpcurl
 install-test-tools:
 	@command -v python3 >/dev/null || ./scripts/install python3
 	@command -v go >/dev/null || ./scripts/install golang-go
 	@command -v jq >/dev/null || ./scripts/install jq
 	@command -v chromium >/dev/null || ./scripts/install chromium
+	@command -v redis-server >/dev/null || ./scripts/install redis-server
 	@test -x $(GRPCURL) || GOBIN="$(CURDIR)/target/test-tools" GOFLAGS=-buildvcs=false \
 		go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3

@@ -5,6 +5,7 @@
 //! - [`until`] and [`eventually`] wait for what must become true, always with a bound; [`Lines`] waits for what a program
 //!   prints.
 //! - [`PortSlice`] gives ports that no other test has; [`processes`] finds the rooms of a store among all processes.
+//! - `RedisServer` is a Redis of its own for a test (feature `redis`).
 //! - [`http`] is a server that answers what a test tells it to; [`recipe`] is a recipe for its requests.
 //!
 //! Values of core types that tests begin with are not here but in `crates/engine/src/ports/contract/fixtures.rs`, because
@@ -24,6 +25,8 @@ mod ports;
 pub mod processes;
 mod recipe;
 mod recordings;
+#[cfg(feature = "redis")]
+mod redis;
 mod wait;
 
 pub use files::copy_all;
@@ -31,4 +34,6 @@ pub use lines::Lines;
 pub use ports::PortSlice;
 pub use recipe::recipe;
 pub use recordings::{path, recorded, recorded_text, repository, rollout_table};
+#[cfg(feature = "redis")]
+pub use redis::RedisServer;
 pub use wait::{PATIENCE, eventually, until};

@@ -20,7 +20,7 @@ pub use request::{
     AllocationRequest, COUNT_MAX, METADATA_MAX_BYTES, REQUEST_ID_MAX_BYTES, TTL_MAX, TTL_MIN, WAIT_MAX,
     WISHES_MAX,
 };
-pub use waiting::WaitingDemand;
+pub use waiting::{WaitingDemand, WaitingParts};
 pub use wish::{AllocationRules, CANDIDATES_MAX, Wish, fits_new_room, overlap};
 
 uuid_id!(

@@ -21,7 +21,26 @@ pub struct WaitingDemand {
     peaks: VecDeque<(u32, Timestamp)>,
 }
 
+/// All of it, for a room table that keeps it elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WaitingParts {
+    pub processes: Vec<(String, u32, Timestamp)>,
+    pub peaks: Vec<(u32, Timestamp)>,
+}
+
 impl WaitingDemand {
+    pub fn of_parts(parts: WaitingParts) -> Self {
+        let WaitingParts { processes, peaks } = parts;
+        let processes = processes.into_iter().map(|(process, slots, said)| (process, (slots, said)));
+        Self { processes: processes.collect(), peaks: peaks.into() }
+    }
+
+    pub fn into_parts(self) -> WaitingParts {
+        let Self { processes, peaks } = self;
+        let processes = processes.into_iter().map(|(process, (slots, said))| (process, slots, said));
+        WaitingParts { processes: processes.collect(), peaks: peaks.into() }
+    }
+
     pub fn report(&mut self, process: &str, slots: u32, now: Timestamp) {
         // What was true until now.
         self.remember(now);
@@ -75,6 +94,15 @@ mod tests {
         assert_eq!(waiting.highest(at(302)), 4);
         assert_eq!(waiting.highest(at(303)), 1, "until the process was not heard of any more");
         assert_eq!(waiting.highest(at(400)), 0);
+    }
+
+    #[test]
+    fn what_is_kept_elsewhere_is_the_same() {
+        let mut waiting = WaitingDemand::default();
+        waiting.report("a", 3, at(0));
+        waiting.report("b", 4, at(1));
+        waiting.report("a", 0, at(2));
+        assert_eq!(WaitingDemand::of_parts(waiting.clone().into_parts()), waiting);
     }
 
     #[test]

@@ -160,11 +160,9 @@ impl RoomState {
     /// How many more matches it can be given: none while it is unknown, claimed or not in service.
     pub fn free_slots(&self) -> u32 {
         let Self { matches, holds, known, .. } = *self;
-        match self.status() {
-            Ready | Active | Allocated if known => {
-                self.matches_max().saturating_sub(matches.saturating_add(holds))
-            }
-            _ => 0,
+        match known && self.status().has_slots() {
+            true => self.matches_max().saturating_sub(matches.saturating_add(holds)),
+            false => 0,
         }
     }
 

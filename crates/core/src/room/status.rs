@@ -67,6 +67,19 @@ impl RoomStatus {
         }
     }
 
+    /// It may have a place for another match.
+    pub fn has_slots(self) -> bool {
+        match self {
+            Self::Ready | Self::Active | Self::Allocated => true,
+            Self::Pending
+            | Self::Unready
+            | Self::Occupied
+            | Self::Terminating
+            | Self::Terminated
+            | Self::Error => false,
+        }
+    }
+
     /// Ready, or more than that: nothing has to happen to it.
     pub fn is_up(self) -> bool {
         self == Self::Ready || self.serves_players()
@@ -98,7 +111,11 @@ impl<T: Word, const VALUES: usize> Counts<T, VALUES> {
     }
 
     pub fn add(&mut self, status: T) {
-        self.counts[status.index()] += 1;
+        self.add_many(status, 1);
+    }
+
+    pub fn add_many(&mut self, status: T, rooms: u32) {
+        self.counts[status.index()] += rooms;
     }
 
     pub fn remove(&mut self, status: T) {

@@ -298,7 +298,13 @@ impl HoldRequest<'_> {
     /// Whether a room is alive whose last ping came at this time. One that lies ahead is from before the clock was set back,
     /// and says nothing.
     pub fn is_alive(&self, last_ping_at: Option<Timestamp>) -> bool {
-        last_ping_at.is_some_and(|at| self.heard_since <= at && at <= after(self.now, CLOCKS_DIFFER))
+        let (earliest, latest) = self.alive_within();
+        last_ping_at.is_some_and(|at| earliest <= at && at <= latest)
+    }
+
+    /// Between which times a room that is alive has pinged last.
+    pub fn alive_within(&self) -> (Timestamp, Timestamp) {
+        (self.heard_since, after(self.now, CLOCKS_DIFFER))
     }
 }
 
