@@ -80,14 +80,15 @@ install-tools:
 	@command -v $(CARGO) >/dev/null || { echo "Rust is needed: install it with rustup"; exit 1; }
 	@for tool in $(NEEDED); do command -v $$tool >/dev/null || ./scripts/install build-essential; done
 
-# Tests run the example rooms in Python and Go, the commands of the documentation, a browser that attacks a server, a Redis
-# of their own, and grpcurl, which is built in less than a minute.
+# Tests run the example rooms in Python and Go, the commands of the documentation, a browser that attacks a server, servers
+# of PostgreSQL (whose programs are not in PATH) and Redis, and grpcurl, which is built in less than a minute.
 GRPCURL := target/test-tools/grpcurl
 install-test-tools:
 	@command -v python3 >/dev/null || ./scripts/install python3
 	@command -v go >/dev/null || ./scripts/install golang-go
 	@command -v jq >/dev/null || ./scripts/install jq
 	@command -v chromium >/dev/null || ./scripts/install chromium
+	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || ./scripts/install postgresql
 	@command -v redis-server >/dev/null || ./scripts/install redis-server
 	@test -x $(GRPCURL) || GOBIN="$(CURDIR)/target/test-tools" GOFLAGS=-buildvcs=false \
 		go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3

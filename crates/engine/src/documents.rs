@@ -1,13 +1,14 @@
-//! The durable JSON of recipes, of operations' definitions and of events, shared by all stores. Where v10 has a shape for an
-//! operation's input, it is v10's.
+//! The durable JSON of recipes, of operations' definitions, of rooms' ports and of events, shared by all stores. Where v10 has
+//! a shape for an operation's input, it is v10's.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use maestro_core::event::{Message, MessageRoom, PlayerChange};
 use maestro_core::operation::{Definition, DefinitionKind, RemovalReason, RoomsToRemove, SwitchVersion};
 use maestro_core::resize::Resized;
-use maestro_core::room::{PingStatus, Region, RoomId};
-use maestro_core::scheduler::{Recipe, Version};
+use maestro_core::room::{HostPort, PingStatus, Region, RoomId};
+use maestro_core::scheduler::{Protocol, Recipe, Version};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -17,6 +18,20 @@ use serde_json::{Value, json};
 pub struct Unreadable {
     pub what: &'static str,
     pub why: String,
+}
+
+/// How much of a value a message shows.
+const SHOWN_CHARS: usize = 80;
+
+/// Of a column whose value nobody of this version would have written.
+pub fn unknown_value(column: &'static str, value: impl std::fmt::Display) -> Unreadable {
+    let value = value.to_string();
+    let shown: String = value.chars().take(SHOWN_CHARS).collect();
+    let cut = if shown.len() < value.len() { "…" } else { "" };
+    Unreadable {
+        what: column,
+        why: format!("{shown}{cut} is not a value that this version of Maestro knows"),
+    }
 }
 
 pub use maestro_proto::recipe::recipe_to_json;
@@ -117,6 +132,40 @@ fn resize_from_json(change: &Value) -> Option<Result<Resized, String>> {
         "invalid" => Some(Err(value.as_str()?.to_owned())),
         _ => None,
     }
+}
+
+pub fn room_ports_to_json(ports: &[HostPort]) -> String {
+    let port = |port: &HostPort| {
+        json!({
+            "name": port.name,
+            "protocol": port.protocol.as_str(),
+            "containerPort": port.container_port,
+            "hostPort": port.host_port,
+        })
+    };
+    Value::from_iter(ports.iter().map(port)).to_string()
+}
+
+/// Read straight into what is wanted: values that can be anything cost several times as much.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StoredPort<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    protocol: Cow<'a, str>,
+    container_port: u16,
+    host_port: u16,
+}
+
+pub fn room_ports_from_json(text: &str) -> Option<Vec<HostPort>> {
+    let ports: Vec<StoredPort<'_>> = serde_json::from_str(text).ok()?;
+    let port = |port: StoredPort<'_>| {
+        let StoredPort { name, protocol, container_port, host_port } = port;
+        let protocol = Protocol::parse(&protocol)?;
+        Some(HostPort { name: name.into_owned(), protocol, container_port, host_port })
+    };
+    ports.into_iter().map(port).collect()
 }
 
 /// An event in a queue. Receivers get what was written, also from a later Maestro.

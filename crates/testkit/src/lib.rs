@@ -5,6 +5,7 @@
 //! - [`until`] and [`eventually`] wait for what must become true, always with a bound; [`Lines`] waits for what a program
 //!   prints.
 //! - [`PortSlice`] gives ports that no other test has; [`processes`] finds the rooms of a store among all processes.
+//! - With the feature `postgres`, `postgres::Server` is a PostgreSQL that is gone when its test is.
 //! - `RedisServer` is a Redis of its own for a test (feature `redis`).
 //! - [`http`] is a server that answers what a test tells it to; [`recipe`] is a recipe for its requests.
 //!
@@ -22,6 +23,8 @@ mod files;
 pub mod http;
 mod lines;
 mod ports;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 pub mod processes;
 mod recipe;
 mod recordings;

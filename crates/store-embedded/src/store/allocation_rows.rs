@@ -5,7 +5,7 @@ use std::sync::Arc;
 use maestro_core::allocation::{AllocationId, AllocationState};
 use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
-use maestro_engine::documents::Unreadable;
+use maestro_engine::documents::{self, Unreadable};
 use maestro_engine::ports::room_table::RoomAddress;
 use maestro_engine::ports::runtime::Handle;
 use maestro_engine::ports::store::{
@@ -15,7 +15,6 @@ use rusqlite::{Connection, Params, params_from_iter};
 
 use super::columns::{Columns, Condition, or_unreadable, read_rows, to_claim_number};
 use super::failure::Result;
-use super::rooms;
 
 /// SQLite does not know how many rows a state or a room has, and would rather walk through all of them in some order.
 const BY_STATE: &str = "allocations INDEXED BY allocations_by_state";
@@ -142,7 +141,7 @@ fn request(columns: &Columns<'_, '_>) -> Result<Option<RequestRecord>> {
 fn place(columns: &Columns<'_, '_>) -> Result<Option<AllocatedPlace>> {
     let handle = columns.optional("handle", |text| serde_json::from_str::<Handle>(text).ok())?;
     let Some(handle) = handle else { return Ok(None) };
-    let ports = columns.parsed("ports", rooms::ports_from_json)?;
+    let ports = columns.parsed("ports", documents::room_ports_from_json)?;
     Ok(Some(AllocatedPlace {
         version: columns.version("version")?,
         region: columns.parsed("region", |text| Some(Region(text.into())))?,

@@ -7,10 +7,11 @@ use maestro_core::allocation::{AllocationId, AllocationState, ClaimNumber};
 use maestro_core::room::{Purpose, RoomId};
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::Timestamp;
+use maestro_engine::documents::unknown_value;
 use maestro_engine::ports::store::{ForgetAllocations, NewAllocation, Refusal, SchedulerState};
 use rusqlite::Connection;
 
-use super::columns::{execute, execute_counted, find, from_claim_number, from_time, unreadable, value};
+use super::columns::{execute, execute_counted, find, from_claim_number, from_time, value};
 use super::failure::Result;
 use super::schedulers;
 
@@ -148,7 +149,7 @@ fn why_not_ended(connection: &Connection, scheduler: &SchedulerName, id: Allocat
     let Some(word) = find::<String>(connection, sql, (scheduler.as_str(), id.as_bytes()))? else {
         return Ok(Refusal::AllocationNotFound(id));
     };
-    let is = AllocationState::parse(&word).ok_or_else(|| unreadable("state", word))?;
+    let is = AllocationState::parse(&word).ok_or_else(|| unknown_value("state", word))?;
     Ok(Refusal::AllocationOver { allocation: id, is })
 }
 

@@ -4,7 +4,7 @@ use maestro_core::allocation::ClaimNumber;
 use maestro_core::operation::{OperationId, Token};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::Timestamp;
-use maestro_engine::documents::Unreadable;
+use maestro_engine::documents::{Unreadable, unknown_value};
 use rusqlite::types::{FromSql, ToSql, Value as SqlValue, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Params, Row, RowIndex, params_from_iter};
 use serde_json::Value;
@@ -79,7 +79,7 @@ impl Columns<'_, '_> {
         parse: impl FnOnce(&str) -> Option<T>,
     ) -> Result<T> {
         let text = self.0.get_ref(position)?.as_str().map_err(rusqlite::Error::from)?;
-        parse(text).ok_or_else(|| unreadable(column, text).into())
+        parse(text).ok_or_else(|| unknown_value(column, text).into())
     }
 
     /// `None` if it is NULL.
@@ -212,28 +212,15 @@ pub(super) fn or_unreadable<T>(read: Result<T>) -> Result<Result<T, Unreadable>>
 }
 
 pub(super) fn to_token(number: i64) -> Result<Token> {
-    let number = u64::try_from(number).map_err(|_| unreadable("token", number))?;
+    let number = u64::try_from(number).map_err(|_| unknown_value("token", number))?;
     Ok(Token(number))
 }
 
 pub(super) fn to_claim_number(number: i64) -> Result<ClaimNumber> {
-    let number = u64::try_from(number).map_err(|_| unreadable("claim number", number))?;
+    let number = u64::try_from(number).map_err(|_| unknown_value("claim number", number))?;
     Ok(ClaimNumber(number))
 }
 
 pub(super) fn to_time(micros: i64, column: &'static str) -> Result<Timestamp> {
-    Timestamp::from_microsecond(micros).map_err(|_| unreadable(column, micros).into())
-}
-
-/// How much of a value a message shows.
-const SHOWN_CHARS: usize = 80;
-
-pub(super) fn unreadable(column: &'static str, value: impl std::fmt::Display) -> Unreadable {
-    let value = value.to_string();
-    let shown: String = value.chars().take(SHOWN_CHARS).collect();
-    let cut = if shown.len() < value.len() { "…" } else { "" };
-    Unreadable {
-        what: column,
-        why: format!("{shown}{cut} is not a value that this version of Maestro knows"),
-    }
+    Timestamp::from_microsecond(micros).map_err(|_| unknown_value(column, micros).into())
 }

@@ -5,11 +5,11 @@ use maestro_core::operation::{
     Origin, Rollback, RollbackEnd, Stage, Wait,
 };
 use maestro_core::scheduler::SchedulerName;
-use maestro_engine::documents;
+use maestro_engine::documents::{self, unknown_value};
 use maestro_engine::ports::store::{OperationFilter, OperationPage, PageRequest};
 use rusqlite::{Connection, Params, params_from_iter};
 
-use super::columns::{Columns, Condition, from_id, from_time, read_rows, unreadable};
+use super::columns::{Columns, Condition, from_id, from_time, read_rows};
 use super::failure::Result;
 use super::no_action;
 
@@ -205,7 +205,7 @@ fn origin(columns: &Columns<'_, '_>) -> Result<Origin> {
         "controller" => Origin::Controller,
         "panic" => Origin::Panic,
         "engine" => Origin::Engine,
-        other => return Err(unreadable("origin", other).into()),
+        other => return Err(unknown_value("origin", other).into()),
     })
 }
 
@@ -227,7 +227,7 @@ fn rollback(columns: &Columns<'_, '_>) -> Result<Option<Rollback>> {
         None => return Ok(None),
         Some("error") => RollbackEnd::Error,
         Some("canceled") => RollbackEnd::Canceled,
-        Some(other) => return Err(unreadable("rollback_then", other).into()),
+        Some(other) => return Err(unknown_value("rollback_then", other).into()),
     };
     let why = columns.get("rollback_why")?;
     Ok(Some(Rollback { then, why }))

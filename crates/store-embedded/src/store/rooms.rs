@@ -1,20 +1,17 @@
 //! The room registry: changes, queries, and the documents in its rows.
 
-use std::borrow::Cow;
-
 use maestro_core::operation::{OperationId, RemovalReason};
-use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
-use maestro_core::scheduler::{Protocol, SchedulerName, Version};
+use maestro_core::room::{EndCause, Purpose, Region, RoomId};
+use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::Timestamp;
-use maestro_engine::documents::Unreadable;
+use maestro_engine::documents::{self, Unreadable};
 use maestro_engine::ports::runtime::Handle;
 use maestro_engine::ports::store::{
     ClaimedSince, Ended, EndedRoom, Intent, NewRoomRecord, Refusal, RoomCount, RoomRecord, StopIntent,
 };
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Params};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::columns::{
     Columns, execute, execute_counted, find, from_claim_number, from_id, from_time, from_token, insert,
@@ -34,7 +31,7 @@ pub(super) fn intend(connection: &Connection, new: &NewRoomRecord) -> Result {
             ("version", &new.version.to_string()),
             ("region", &new.region.as_str()),
             ("purpose", &new.purpose.as_str()),
-            ("ports", &ports_to_json(&new.ports).to_string()),
+            ("ports", &documents::room_ports_to_json(&new.ports)),
             ("operation", &from_id(new.operation)),
             ("token", &from_token(new.token)),
             ("created_at", &from_time(new.created_at)),
@@ -258,18 +255,6 @@ pub(super) fn ports_in_use(connection: &Connection, region: &Region) -> Result<V
     read_rows(connection, sql, [region.as_str()], |columns| columns.get("port"))
 }
 
-pub(super) fn ports_to_json(ports: &[HostPort]) -> Value {
-    let port = |port: &HostPort| {
-        json!({
-            "name": port.name,
-            "protocol": port.protocol.as_str(),
-            "containerPort": port.container_port,
-            "hostPort": port.host_port,
-        })
-    };
-    ports.iter().map(port).collect()
-}
-
 fn select(connection: &Connection, sql: &str, parameters: impl Params) -> Result<Vec<RoomRecord>> {
     let mut beside = None;
     read_rows(connection, sql, parameters, |columns| room(columns, &mut beside))
@@ -313,7 +298,7 @@ fn room(columns: &Columns<'_, '_>, beside: &mut Option<(SchedulerName, Region)>)
         version: columns.parsed_at(at::VERSION, "version", |text| Version::parse(text).ok())?,
         region,
         purpose: columns.parsed_at(at::PURPOSE, "purpose", Purpose::parse)?,
-        ports: columns.parsed_at(at::PORTS, "ports", ports_from_json)?,
+        ports: columns.parsed_at(at::PORTS, "ports", documents::room_ports_from_json)?,
         handle: match is_null(at::HANDLE)? {
             true => None,
             false => Some(columns.parsed_at(at::HANDLE, "handle", |text| serde_json::from_str(text).ok())?),
@@ -351,32 +336,6 @@ fn ended_from(columns: &Columns<'_, '_>) -> Result<Ended> {
         cause: columns.parsed("ended_cause", EndCause::parse)?,
         was_ready: columns.get("was_ready")?,
     })
-}
-
-/// Read straight into what is wanted: values that can be anything cost several times as much.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PortDocument<'a> {
-    #[serde(borrow)]
-    name: Cow<'a, str>,
-    #[serde(borrow)]
-    protocol: Cow<'a, str>,
-    container_port: u16,
-    host_port: u16,
-}
-
-pub(super) fn ports_from_json(text: &str) -> Option<Vec<HostPort>> {
-    let ports: Vec<PortDocument<'_>> = serde_json::from_str(text).ok()?;
-    let port = |port: PortDocument<'_>| {
-        let PortDocument { name, protocol: word, container_port, host_port } = port;
-        Some(HostPort {
-            name: name.into_owned(),
-            protocol: Protocol::parse(&word)?,
-            container_port,
-            host_port,
-        })
-    };
-    ports.into_iter().map(port).collect()
 }
 
 fn limit(rooms_max: usize) -> i64 {

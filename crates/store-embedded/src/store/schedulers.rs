@@ -2,6 +2,7 @@
 
 use maestro_core::operation::OperationId;
 use maestro_core::scheduler::{SchedulerName, SizeBaseline};
+use maestro_engine::documents::unknown_value;
 use maestro_engine::ports::store::{
     NewScheduler, Refusal, RolloutRecord, RolloutState, SchedulerRecord, SchedulerState, SchedulerUpdate,
     UnreadableScheduler,
@@ -10,8 +11,7 @@ use rusqlite::Connection;
 use rusqlite::types::FromSql;
 
 use super::columns::{
-    Columns, Values, execute, find, from_id, from_time, insert, or_unreadable, read_each, read_rows,
-    unreadable, value,
+    Columns, Values, execute, find, from_id, from_time, insert, or_unreadable, read_each, read_rows, value,
 };
 use super::failure::Result;
 use super::recipes::RecipeCache;
@@ -113,7 +113,7 @@ pub(super) fn require(connection: &Connection, scheduler: &SchedulerName) -> Res
 /// [`Refusal::SchedulerNotFound`] if there is none.
 pub(super) fn state(connection: &Connection, scheduler: &SchedulerName) -> Result<SchedulerState> {
     let state: String = column(connection, "SELECT state FROM schedulers WHERE name = ?1", scheduler)?;
-    SchedulerState::parse(&state).ok_or_else(|| unreadable("state", state).into())
+    SchedulerState::parse(&state).ok_or_else(|| unknown_value("state", state).into())
 }
 
 /// [`Refusal::SchedulerNotFound`] if there is none.
