@@ -22,7 +22,7 @@ const RECIPE_AGAIN: &str = "api.v1.NewSchedulerVersionRequest";
 /// Fields from this number up are not in v10, whose clients refuse what they do not know: they are never written when
 /// they are not set.
 const FIRST_OWN_FIELD: u32 = 100;
-const FILES: [&str; 13] = [
+const FILES: [&str; 14] = [
     "api/v1/recipe.proto",
     "api/v1/schedulers.proto",
     "api/v1/operations.proto",
@@ -30,6 +30,7 @@ const FILES: [&str; 13] = [
     "maestro/api/v1/policies.proto",
     "maestro/api/v1/explanations.proto",
     "maestro/api/v1/fleet.proto",
+    "maestro/api/v1/imports.proto",
     "maestro/api/v1/rollouts.proto",
     "maestro/api/v1/locks.proto",
     "maestro/api/v1/regions.proto",

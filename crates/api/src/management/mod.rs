@@ -1,6 +1,7 @@
 //! The management API: schedulers, their versions, operations and rooms, for people and tools.
 
 mod events;
+mod imports;
 mod locks;
 mod operations;
 mod regions;
@@ -20,6 +21,7 @@ use maestro_proto::v1::explanations_service::{ExplainOperation, ListStuckOperati
 use maestro_proto::v1::fleet_service::{
     AddRooms, CreateRoom, GetAutoscalingDecisions, GetRoom, GetRoomLogs, ListRooms, RemoveRooms, Resize,
 };
+use maestro_proto::v1::imports_service::ImportScheduler;
 use maestro_proto::v1::locks_service::{ListLocks, ReleaseLock};
 use maestro_proto::v1::operations_service::{CancelOperation, GetOperation, ListOperations};
 use maestro_proto::v1::regions_service::{
@@ -78,6 +80,7 @@ fn routes() -> Vec<Route<Management>> {
         // Ours: the same for every name, also for a scheduler that is called info.
         ("/scheduler/{scheduler_name}", one_scheduler()),
         ("/schedulers/{scheduler_name}/versions", get(versions::list)),
+        ("/schedulers/{scheduler_name}/import", post(imports::import)),
         ("/schedulers/{scheduler_name}/rollout", get(rollouts::get)),
         ("/schedulers/{scheduler_name}/rollout/pause", post(rollouts::pause)),
         ("/schedulers/{scheduler_name}/rollout/resume", post(rollouts::resume)),
@@ -135,6 +138,7 @@ fn methods() -> Vec<grpc::Route<Management>> {
         unary(SwitchActiveVersion, versions::switch),
         unary(DeleteScheduler, schedulers::delete),
         unary(GetSchedulerVersions, versions::list),
+        unary(ImportScheduler, imports::import),
         unary(ListOperations, operations::list),
         unary(GetOperation, operations::get),
         unary(CancelOperation, operations::cancel),

@@ -14,6 +14,7 @@ use maestro_proto::v1::explanations_service::{ExplainOperation, ListStuckOperati
 use maestro_proto::v1::fleet_service::{
     AddRooms, CreateRoom, GetAutoscalingDecisions, GetRoom, GetRoomLogs, ListRooms, RemoveRooms, Resize,
 };
+use maestro_proto::v1::imports_service::ImportScheduler;
 use maestro_proto::v1::locks_service::{ListLocks, ReleaseLock};
 use maestro_proto::v1::operations_service::{CancelOperation, GetOperation, ListOperations};
 use maestro_proto::v1::regions_service::{
@@ -303,6 +304,44 @@ async fn rooms_and_regions() {
     worlds.refused(DrainRegion, &json!({"regionName": "mars"}), 5).await;
     worlds.refused(CordonRegion, &json!({"regionName": "eu-west", "reason": "x".repeat(513)}), 3).await;
     worlds.ask(ConfirmRegionLost, &region).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn imports() {
+    let worlds = Worlds::of(World::running().await, World::running().await);
+    let version = |number: &str, status: &str| {
+        json!({"version": number, "status": status, "cause": "it was its turn",
+        "createdAt": "2026-11-15T09:06:47Z", "recipe": recipe("arena", 2)})
+    };
+    let versions =
+        [version("v2.1.0", "deployed"), version("v2.0.0", "superseded"), version("v1.0.0", "error")];
+    let import =
+        json!({"schedulerName": "arena", "activeVersion": "v2.0.0", "fleetSize": 3, "versions": versions});
+    for (field, value) in [
+        ("activeVersion", json!("v7.0.0")),
+        ("activeVersion", json!("two")),
+        ("versions", json!([])),
+        ("versions", json!([version("v2.0.0", "deployed"), version("v2.0.0", "error")])),
+        ("versions", json!([version("v2.0.0", "deployed"), version("v3.0.0", "validating")])),
+        ("versions", json!([version("v2.0.0", "fine")])),
+        ("versions", json!([{"version": "v2.0.0", "status": "deployed", "recipe": {"name": "arena"}}])),
+        ("versions", json!([{"version": "v2.0.0", "status": "deployed", "recipe": recipe("lobby", 1)}])),
+    ] {
+        let mut wrong = import.clone();
+        wrong[field] = value;
+        worlds.refused(ImportScheduler, &wrong, 3).await;
+    }
+    worlds.ok(ImportScheduler, &import).await;
+    worlds.refused(ImportScheduler, &import, 6).await;
+    worlds.settle("arena").await;
+    let named = json!({"schedulerName": "arena", "view": "full"});
+    let listed = worlds.ok(GetSchedulerVersions, &named).await;
+    let shown = |version: &Value| format!("{} {}", version["version"], version["status"]).replace('"', "");
+    let shown: Vec<String> = listed["versions"].as_array().unwrap().iter().map(shown).collect();
+    assert_eq!(shown, ["v2.1.0 deployed", "v2.0.0 deployed", "v1.0.0 error"]);
+    assert_eq!(listed["nextMinor"], "v2.2.0");
+    assert_eq!(listed["versions"][2]["cause"], "it was its turn");
+    assert_eq!(worlds.http.room_ids("arena").await.len(), 3);
 }
 
 #[tokio::test(start_paused = true)]

@@ -244,6 +244,7 @@ async fn the_schema_is_reflected() {
             "maestro.api.v1.EventsService",
             "maestro.api.v1.ExplanationsService",
             "maestro.api.v1.FleetService",
+            "maestro.api.v1.ImportsService",
             "maestro.api.v1.LocksService",
             "maestro.api.v1.RegionsService",
             "maestro.api.v1.RolloutsService",

@@ -130,7 +130,7 @@ const VALIDATION_ERROR: &str = "Validation Error:\n";
 const SCHEDULER: &str = "scheduler";
 
 /// An answer says more than a recipe: what only the server can know is not submitted again.
-fn without_state(scheduler: Json) -> Json {
+pub(super) fn without_state(scheduler: Json) -> Json {
     match scheduler {
         Json::Object(mut entries) => {
             entries.retain(|(key, _)| !matches!(key.as_str(), "state" | "createdAt" | "created_at"));

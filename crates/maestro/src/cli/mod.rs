@@ -17,8 +17,10 @@ mod documentation_tests;
 mod event;
 mod events;
 mod explain;
+mod export;
 mod failure;
 mod ids;
+mod import;
 mod json;
 mod list;
 mod lock;
@@ -240,6 +242,22 @@ enum Command {
     #[command(after_help = examples!["maestro restore --data-dir ./data maestro.backup"])]
     Restore(RestoreOptions),
 
+    /// Print schedulers with all of their versions, for import into another installation
+    #[command(after_help = examples![
+        "maestro export > fleet.json",
+        "maestro export arena lobby -o yaml",
+        "maestro export --url http://old:8080 | maestro import --url http://new:8080",
+    ])]
+    Export(export::ExportOptions),
+
+    /// Create the schedulers that export printed; those that are there already stay as they are
+    #[command(after_help = examples![
+        "maestro import -f fleet.json --dry-run",
+        "maestro import < fleet.json",
+        "maestro import -f fleet.json --overwrite",
+    ])]
+    Import(import::ImportOptions),
+
     /// Collect everything that a bug report needs in one file
     #[command(after_help = examples![
         "maestro support-bundle",
@@ -313,6 +331,8 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Start(options) => return Ok(start::run(options)?),
         Command::Backup(options) => backup::backup(options)?,
         Command::Restore(options) => backup::restore(options)?,
+        Command::Export(options) => export::run(context, options)?,
+        Command::Import(options) => import::run(context, options)?,
         Command::SupportBundle(options) => support::run(context, options)?,
         Command::Completion { shell } => print_completion(*shell)?,
         Command::Version => version::run(context)?,

@@ -13,6 +13,7 @@ mod forecast;
 mod local;
 mod locks;
 mod mistakes;
+mod moving;
 mod operations;
 mod regions;
 mod resize;

@@ -12,6 +12,7 @@ use clap::{Args, Subcommand};
 
 use apply::ApplyOptions;
 use create::CreateOptions;
+pub(super) use proposal::recipe_of;
 use resize::ResizeOptions;
 use tables::{DECISIONS, SCHEDULERS, VERSIONS};
 

@@ -81,7 +81,7 @@ fn set_replicas(document: &mut Json, replicas: u32) {
 }
 
 /// A recipe that the server has, and its version; the active one if none is named. `None`: it does not have it.
-pub(super) fn recipe_of(
+pub(in crate::cli) fn recipe_of(
     client: &Client,
     name: &SchedulerName,
     version: Option<Version>,
