@@ -1,5 +1,6 @@
 //! The internal API: is this process alive, is it ready, and its metrics.
 
+use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,9 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use maestro_engine::Readiness;
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use crate::error::{self, ApiError};
@@ -28,12 +31,14 @@ where
     R: Fn() -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Readiness> + Send + 'static,
 {
+    let for_metrics = readiness.clone();
     let readyz = move || async move { readyz(&ready_in_time(readiness()).await) };
+    let metrics = move || async move { metrics(&registry, &ready_in_time(for_metrics()).await) };
     Router::new()
         .route("/health", get(alive))
         .route("/healthz", get(alive))
         .route("/readyz", get(readyz))
-        .route("/metrics", get(move || async move { metrics(&registry) }))
+        .route("/metrics", get(metrics))
         .method_not_allowed_fallback(error::method_not_allowed)
         .fallback(error::not_found)
         .layer(from_fn_with_state(allowed_hosts, guarded))
@@ -74,15 +79,33 @@ async fn alive() -> &'static str {
     "OK"
 }
 
-fn metrics(registry: &Registry) -> Response {
-    let mut text = String::new();
-    match encode(&mut text, registry) {
-        Ok(()) => ([(header::CONTENT_TYPE, OPENMETRICS)], text).into_response(),
+fn metrics(registry: &Registry, readiness: &Readiness) -> Response {
+    match metrics_text(registry, readiness) {
+        Ok(text) => ([(header::CONTENT_TYPE, OPENMETRICS)], text).into_response(),
         Err(error) => {
             tracing::error!(%error, "cannot write the metrics");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }
+}
+
+/// What a scrape sees: what is in the registry, and how well the process is.
+pub fn metrics_text(registry: &Registry, readiness: &Readiness) -> Result<String, fmt::Error> {
+    let ready = Gauge::<i64>::default();
+    ready.set(readiness.is_ready.into());
+    let unhealthy = Family::<Vec<(&'static str, String)>, Gauge>::default();
+    for problem in &readiness.problems {
+        let component = problem.split_once(": ").map_or(problem.as_str(), |(component, _)| component);
+        unhealthy.get_or_create(&vec![("component", component.to_owned())]).set(1);
+    }
+    let mut health = Registry::default();
+    health.register("maestro_ready", "Whether this process can do its work: 1 or 0", ready);
+    health.register("maestro_unhealthy", "Components of this process that have a problem", unhealthy);
+    let mut text = String::new();
+    encode_registry(&mut text, registry)?;
+    encode_registry(&mut text, &health)?;
+    encode_eof(&mut text)?;
+    Ok(text)
 }
 
 #[cfg(test)]
@@ -106,6 +129,17 @@ mod tests {
         assert_eq!(response.headers()[header::CONTENT_TYPE], content_type, "{path}");
         let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
         assert_eq!(bytes, body, "{path}");
+    }
+
+    fn scraped(ready: u8, component: &str) -> String {
+        let mut text = "# HELP maestro_ready Whether this process can do its work: 1 or 0.\n".to_owned();
+        text += &format!("# TYPE maestro_ready gauge\nmaestro_ready {ready}\n");
+        if !component.is_empty() {
+            text += "# HELP maestro_unhealthy Components of this process that have a problem.\n";
+            text += "# TYPE maestro_unhealthy gauge\n";
+            text += &format!("maestro_unhealthy{{component=\"{component}\"}} 1\n");
+        }
+        text + "# EOF\n"
     }
 
     #[tokio::test]
@@ -132,7 +166,9 @@ mod tests {
         check(&well, "/readyz", 200, text, "OK").await;
         check(&degraded, "/readyz", 200, text, "OK\nworker of arena: panicked").await;
         check(&ill, "/readyz", 503, text, "Service Unavailable\nstore: disk is full").await;
-        check(&well, "/metrics", 200, OPENMETRICS, "# EOF\n").await;
+        check(&well, "/metrics", 200, OPENMETRICS, &scraped(1, "")).await;
+        check(&degraded, "/metrics", 200, OPENMETRICS, &scraped(1, "worker of arena")).await;
+        check(&ill, "/metrics", 200, OPENMETRICS, &scraped(0, "store")).await;
         let missing = r#"{"code":5,"message":"Not Found","details":[]}"#;
         check(&well, "/nothing", 404, "application/json", missing).await;
     }

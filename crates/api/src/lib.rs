@@ -69,7 +69,7 @@ use edge::{Edge, OnRefused, Spans};
 
 pub use connections::ConnectionLimits;
 pub use edge::NewRequestId;
-pub use internal::internal_router;
+pub use internal::{internal_router, metrics_text};
 pub use limits::Limits;
 pub use management::management_router;
 pub use metrics::{ListenerMetrics, Metrics};

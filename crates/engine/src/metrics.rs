@@ -2,19 +2,23 @@
 //! dashboards go on; what v10 got wrong (an operation's id as a label, gauges of schedulers that are gone) is not.
 
 mod events;
+#[cfg(feature = "contract")]
+mod everything;
 mod fleets;
 mod per_scheduler;
 mod report;
+mod workers;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use maestro_core::autoscaling::{Decision, Outcome};
+use maestro_core::autoscaling::Outcome;
 use maestro_core::event::RpcCode;
 use maestro_core::invariant::Invariant;
 use maestro_core::lock::LockKind;
 use maestro_core::operation::queue::Eviction;
 use maestro_core::operation::{DefinitionKind, Operation, OperationStatus};
+use maestro_core::plan::Plan;
 use maestro_core::region::Region;
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Millis, Timestamp, age};
@@ -25,18 +29,22 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use crate::ports::runtime::RoomEvent;
 use crate::ports::store::{SchedulerRecord, UnreadableScheduler};
+use crate::{Error, Result};
 
 use events::{EventMetrics, QueueReport};
 use fleets::FleetGauges;
 use per_scheduler::{Forgetful, Labels, PerScheduler, and, fleet_labels, labels_of};
 pub(crate) use report::{forget_gone, report};
+pub(crate) use workers::WorkerFailure;
+use workers::WorkerMetrics;
 
 #[derive(Default)]
 pub struct Metrics {
     pub(crate) workers_sync: Counter,
     pub(crate) no_actions_lost: Counter,
-    workers: Family<Labels, Gauge>,
+    workers: WorkerMetrics,
     executions: PerScheduler<Histogram>,
     rollbacks: PerScheduler<Histogram>,
     evictions: PerScheduler<Counter>,
@@ -44,8 +52,8 @@ pub struct Metrics {
     decisions: PerScheduler<Counter>,
     panics: PerScheduler<Counter>,
     locks_forced: PerScheduler<Counter>,
-    /// By what was decided, which is more often than the gauges of fleets are shown.
-    desired_rooms: PerScheduler<Gauge>,
+    allocations: PerScheduler<Counter>,
+    observations: PerScheduler<Counter>,
     fleets: FleetGauges,
     events: EventMetrics,
     regions_reachable: Family<Labels, Gauge>,
@@ -64,7 +72,7 @@ impl Metrics {
         r.register("maestro_workers_sync", synced, self.workers_sync.clone());
         let not_recorded = "Cycles in which nothing was to be done, and that could not be written down";
         r.register("maestro_idle_cycles_not_recorded", not_recorded, self.no_actions_lost.clone());
-        r.register("maestro_current_workers", "Schedulers that are worked on here", self.workers.clone());
+        self.workers.register(r);
         let execution = "Milliseconds from the creation of an operation to its end";
         r.register("maestro_worker_operation_execution_latency", execution, self.executions.family());
         let rollback = "Milliseconds from the creation of an operation that was rolled back to its end";
@@ -77,7 +85,10 @@ impl Metrics {
         r.register("maestro_worker_autoscaling_decisions", decisions, self.decisions.family());
         r.register("maestro_panic", "Panics: bursts of rooms added at once", self.panics.family());
         r.register("maestro_locks_forced", "Locks that people released", self.locks_forced.family());
-        r.register("maestro_worker_desired_rooms", "Rooms wanted", self.desired_rooms.family());
+        let allocations = "Requests of matchmakers for rooms, by what was answered";
+        r.register("maestro_allocation_requests", allocations, self.allocations.family());
+        let observations = "What runtimes said of rooms, and whether that could be written down";
+        r.register("maestro_watcher_number_of_events_processed", observations, self.observations.family());
         r.register_collector(Box::new(self.fleets.clone()));
         self.events.register(r);
         let reachable = "Whether a region can be reached: 1 or 0";
@@ -114,13 +125,20 @@ impl Metrics {
     }
 
     pub(crate) fn worker_began(&self, scheduler: &str) {
-        self.workers.get_or_create(&worker_labels(scheduler)).set(1);
+        self.workers.began(scheduler);
     }
 
     pub(crate) fn worker_ended(&self, scheduler: &str) {
-        // Whoever works on it next says what is wanted from then on.
-        self.desired_rooms.keep(&|known| known != scheduler);
-        self.workers.remove(&worker_labels(scheduler));
+        self.workers.ended(scheduler);
+    }
+
+    pub(crate) fn worker_failed(&self, game: &str, scheduler: &SchedulerName, failure: WorkerFailure) {
+        self.workers.failed(game, scheduler.as_str(), failure);
+    }
+
+    /// The operations of a scheduler that have not ended.
+    pub(crate) fn operation_queue(&self, scheduler: &SchedulerRecord, unfinished: &[Operation]) {
+        self.workers.queue(scheduler, unfinished);
     }
 
     pub(crate) fn ended(&self, game: &str, operation: &Operation, status: OperationStatus, at: Timestamp) {
@@ -138,19 +156,51 @@ impl Metrics {
     }
 
     /// What a health cycle decided. The words stand in the operation's history; here they are counted.
-    pub(crate) fn decided(&self, scheduler: &SchedulerRecord, decision: &Decision) {
-        let labels = labels_of(scheduler);
-        self.desired_rooms.of(&labels).set(decision.desired.into());
-        let decision = match decision.outcome() {
+    pub(crate) fn decided(&self, scheduler: &SchedulerRecord, plan: &Plan) {
+        self.workers.decided(scheduler, plan);
+        let decision = match plan.decision.outcome() {
             Outcome::ScaleUp(_) => "scale_up",
             Outcome::DoNothing => "do_nothing",
             Outcome::ScaleDown(_) => "scale_down",
         };
-        self.decisions.of(&and(labels, "decision", decision)).inc();
+        self.decisions.of(&and(labels_of(scheduler), "decision", decision)).inc();
     }
 
     pub(crate) fn panicked(&self, scheduler: &SchedulerRecord) {
         self.panics.of(&labels_of(scheduler)).inc();
+    }
+
+    /// What a matchmaker was answered. Names of schedulers that do not exist are not for clients to invent; wrong requests
+    /// are counted with their status.
+    pub(crate) fn allocation_answered<T>(&self, scheduler: &SchedulerName, answer: &Result<T>) {
+        let outcome = match answer {
+            Ok(_) => "allocated",
+            Err(Error::NoRooms(_)) => "no_rooms",
+            Err(Error::TooMany(_)) => "too_many",
+            Err(Error::Unavailable { .. }) => "unavailable",
+            Err(
+                Error::Invalid(_)
+                | Error::Violations(_)
+                | Error::NotFound(_)
+                | Error::AlreadyExists(_)
+                | Error::Conflict(_)
+                | Error::Precondition(_),
+            ) => return,
+        };
+        let labels = vec![("scheduler", scheduler.to_string()), ("outcome", outcome.to_owned())];
+        self.allocations.of(&labels).inc();
+    }
+
+    /// Something that a runtime saw was written down, or could not be.
+    pub(crate) fn observed(&self, scheduler: &SchedulerName, event: &RoomEvent, success: bool) {
+        let event = match event {
+            RoomEvent::Pending => "added",
+            RoomEvent::Up | RoomEvent::GoingDown => "updated",
+            RoomEvent::Ended(_) => "deleted",
+        };
+        let scheduler = vec![("scheduler", scheduler.to_string())];
+        let labels = and(and(scheduler, "instanceEventType", event), "success", success.to_string());
+        self.observations.of(&labels).inc();
     }
 
     /// One call of a receiver.
@@ -213,7 +263,7 @@ impl Metrics {
     fn forget_gone(&self, schedulers: BTreeSet<String>) {
         let mut before = self.before.lock();
         let is_kept = |scheduler: &str| schedulers.contains(scheduler) || before.contains(scheduler);
-        let of_schedulers: [&dyn Forgetful; 8] = [
+        let of_schedulers: [&dyn Forgetful; 9] = [
             &self.executions,
             &self.rollbacks,
             &self.evictions,
@@ -221,9 +271,11 @@ impl Metrics {
             &self.decisions,
             &self.panics,
             &self.locks_forced,
-            &self.desired_rooms,
+            &self.allocations,
+            &self.observations,
         ];
-        for metrics in of_schedulers.into_iter().chain(self.events.of_schedulers()) {
+        let of_others = self.events.of_schedulers().into_iter().chain(self.workers.of_schedulers());
+        for metrics in of_schedulers.into_iter().chain(of_others) {
             metrics.keep(&is_kept);
         }
         *before = schedulers;
@@ -240,11 +292,6 @@ fn invariant_labels(invariant: Invariant) -> Labels {
 
 fn region_labels(region: &Region) -> Labels {
     vec![("region", region.to_string())]
-}
-
-fn worker_labels(scheduler: &str) -> Labels {
-    let component = "operation_execution".to_owned();
-    vec![("scheduler", scheduler.to_owned()), ("maestro_component", component)]
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 //! - [`PortSlice`] gives ports that no other test has; [`processes`] finds the rooms of a store among all processes.
 //! - With the feature `postgres`, `postgres::Server` is a PostgreSQL that is gone when its test is.
 //! - `RedisServer` is a Redis of its own for a test (feature `redis`).
+//! - [`documented_metrics`] and [`exported_metrics`] read the table of metrics in the documentation, and a scrape.
 //! - [`http`] is a server that answers what a test tells it to; [`recipe`] is a recipe for its requests.
 //!
 //! Values of core types that tests begin with are not here but in `crates/engine/src/ports/contract/fixtures.rs`, because
@@ -22,6 +23,7 @@
 mod files;
 pub mod http;
 mod lines;
+mod metrics;
 mod ports;
 #[cfg(feature = "postgres")]
 pub mod postgres;
@@ -34,6 +36,7 @@ mod wait;
 
 pub use files::copy_all;
 pub use lines::Lines;
+pub use metrics::{Metric, Metrics, MetricsPage, documented_metrics, exported_metrics, metrics_of_v10};
 pub use ports::PortSlice;
 pub use recipe::recipe;
 pub use recordings::{path, recorded, recorded_text, repository, rollout_table};

@@ -19,6 +19,8 @@ mod identity;
 mod killed_room;
 mod lease;
 mod matchmakers;
+mod metrics;
+mod moving;
 mod other_languages;
 mod placement;
 mod recorded;

@@ -35,7 +35,7 @@ type FleetGauge = (&'static str, &'static str, fn(&FleetReport) -> Option<f64>);
 
 const INSTANCE_HELP: &str = "Rooms by what the runtime says of their instance";
 
-const FLEET_GAUGES: [FleetGauge; 18] = [
+const FLEET_GAUGES: [FleetGauge; 20] = [
     ("maestro_worker_gru_ready", "Rooms that are ready", |fleet| fleet.rooms(RoomStatus::Ready)),
     ("maestro_worker_gru_pending", "Rooms that are pending", |fleet| fleet.rooms(RoomStatus::Pending)),
     ("maestro_worker_gru_unready", "Rooms that are unready", |fleet| fleet.rooms(RoomStatus::Unready)),
@@ -56,6 +56,10 @@ const FLEET_GAUGES: [FleetGauge; 18] = [
     ("maestro_worker_current_rooms", "Rooms of the fleet", |fleet| {
         Some(fleet.counts.by_status.total().into())
     }),
+    ("maestro_rooms_unknown", "Rooms that have not pinged since the room table began", |fleet| {
+        Some(fleet.counts.unknown.into())
+    }),
+    ("maestro_rooms_held", "Slots of rooms that matchmakers hold", |fleet| Some(fleet.counts.holds as f64)),
     ("maestro_worker_running_matches", "Matches running", |fleet| Some(fleet.counts.matches as f64)),
     ("maestro_worker_max_matches", "Matches that a room holds", |fleet| {
         Some(fleet.scheduler.recipe.match_allocation.max_matches.into())

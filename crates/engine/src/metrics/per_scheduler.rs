@@ -77,12 +77,23 @@ impl<M: Clone> PerScheduler<M> {
         if let Some(metric) = self.family.get(labels) {
             return metric.clone();
         }
-        let scheduler = labels.iter().find(|(name, _)| *name == SCHEDULER);
-        let scheduler = scheduler.map(|(_, scheduler)| scheduler.clone()).unwrap_or_default();
         let mut known = self.known.lock();
-        known.entry(scheduler).or_default().insert(labels.clone());
+        known.entry(scheduler_of(labels)).or_default().insert(labels.clone());
         self.family.get_or_create_owned(labels)
     }
+
+    pub(super) fn remove(&self, labels: &Labels) {
+        if self.family.remove(labels)
+            && let Some(known) = self.known.lock().get_mut(&scheduler_of(labels))
+        {
+            known.remove(labels);
+        }
+    }
+}
+
+fn scheduler_of(labels: &Labels) -> String {
+    let scheduler = labels.iter().find(|(name, _)| *name == SCHEDULER);
+    scheduler.map(|(_, scheduler)| scheduler.clone()).unwrap_or_default()
 }
 
 /// Whatever is told of schedulers.

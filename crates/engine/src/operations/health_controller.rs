@@ -116,7 +116,7 @@ pub(crate) fn decided(
     plan: &Plan,
 ) -> (Value, Vec<String>) {
     engine.watch_plan(&scheduler.name, &fleet.rows, plan);
-    engine.metrics.decided(scheduler, &plan.decision);
+    engine.metrics.decided(scheduler, plan);
     let held = plan.held_back.iter().map(ToString::to_string);
     (decision_data(plan), std::iter::once(summary(plan)).chain(held).collect())
 }

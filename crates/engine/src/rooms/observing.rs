@@ -159,17 +159,19 @@ async fn observe(
 async fn take_in_at_last(engine: &Engine, observation: Observation) -> RoomId {
     let mut retry = RETRY_FIRST;
     while let Err(error) = take_in(engine, &observation).await {
+        engine.metrics.observed(&observation.scheduler, &observation.event, false);
         let room_id = observation.room.as_str();
         let error_text = with_sources(&error);
         if !matches!(error, Error::Unavailable { .. }) {
             tracing::warn!(room_id, error = error_text, "observation refused");
             engine.reconciled.forget_one(&observation.scheduler);
-            break;
+            return observation.room;
         }
         tracing::warn!(room_id, error = error_text, retry_in = ?retry, "observation not written, trying again");
         tokio::time::sleep(retry).await;
         retry = (retry * 2).min(RETRY_MOST);
     }
+    engine.metrics.observed(&observation.scheduler, &observation.event, true);
     observation.room
 }
 

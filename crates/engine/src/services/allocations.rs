@@ -62,11 +62,16 @@ impl Engine {
         let may_be_repeated = request.request_id.is_some();
         let (reply, receiver) = oneshot::channel();
         let mut answer = PendingAnswer { engine: self, may_be_repeated, receiver };
-        self.allocations.submit(WaitingRequest::new(scheduler, request, reply))?;
-        (&mut answer.receiver).await.unwrap_or_else(|_| {
-            let what = "the server stops; the room may or may not have been handed over".to_owned();
-            Err(Error::Unavailable { what, source: None })
-        })
+        let submitted = self.allocations.submit(WaitingRequest::new(scheduler.clone(), request, reply));
+        let answered = match submitted {
+            Ok(()) => (&mut answer.receiver).await.unwrap_or_else(|_| {
+                let what = "the server stops; the room may or may not have been handed over".to_owned();
+                Err(Error::Unavailable { what, source: None })
+            }),
+            Err(refused) => Err(refused),
+        };
+        self.metrics.allocation_answered(&scheduler, &answered);
+        answered
     }
 
     pub async fn allocation(&self, scheduler: &str, id: &str) -> Result<AllocationView> {

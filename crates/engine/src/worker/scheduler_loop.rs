@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::invariants::QueueWatch;
+use crate::metrics::WorkerFailure;
 use crate::operations::{PlannedCycle, Result, StepError, executor, scheduled};
 use crate::ports::store::{
     Change, Guard, OperationUpdate, Refusal, SchedulerRecord, SchedulerState, StoreError, Transaction,
@@ -59,6 +60,8 @@ pub(super) struct SchedulerLoop {
     planned: Option<(OperationId, Instant, PlannedCycle)>,
     /// It was time for a cycle while another one was waiting or at work: the next to begin is that one.
     cycle_is_owed: bool,
+    /// What has failed if a turn ends with an error.
+    attempted: WorkerFailure,
     retry: Duration,
 }
 
@@ -94,6 +97,7 @@ impl SchedulerLoop {
             last_early_cycle: None,
             planned: None,
             cycle_is_owed: false,
+            attempted: WorkerFailure::Next,
             retry: FIRST_RETRY,
             engine,
             scheduler,
@@ -133,6 +137,7 @@ impl SchedulerLoop {
     }
 
     async fn back_off(&mut self, error: &StepError) {
+        self.engine.metrics.worker_failed(&self.stepper.game, &self.scheduler, self.attempted);
         let error = with_sources(error);
         tracing::warn!(scheduler_name = %self.scheduler, error, retry_in = ?self.retry, "cannot go on now");
         self.wait_until(Instant::now() + self.retry).await;
@@ -178,6 +183,7 @@ impl SchedulerLoop {
     }
 
     async fn turn(&mut self) -> Result<Turn> {
+        self.attempted = WorkerFailure::Next;
         let store = self.engine.ports.store.clone();
         let Some(record) = store.scheduler(&self.scheduler).await? else {
             self.engine.tokens.forget(&self.scheduler);
@@ -188,6 +194,7 @@ impl SchedulerLoop {
         self.engine.events.update(&record);
         let unfinished = store.unfinished(&self.scheduler).await?;
         self.engine.report(&self.scheduler, self.watch.look(&unfinished));
+        self.engine.metrics.operation_queue(&record, &unfinished);
         if self.enqueue_due(&record, &unfinished).await? {
             return Ok(Turn::Busy);
         }
@@ -206,6 +213,7 @@ impl SchedulerLoop {
                 }
             }
             queue::NextWork::Start(id) => {
+                self.attempted = WorkerFailure::Start;
                 if let Some(operation) = find(id) {
                     let is_cycle = operation.definition == Definition::HealthController;
                     let progress = (is_cycle && self.cycle_is_owed).then(scheduled);
@@ -219,6 +227,7 @@ impl SchedulerLoop {
                 self.commit("wake operation", vec![Change::UpdateOperation(update)]).await?;
             }
             queue::NextWork::Continue(id) => {
+                self.attempted = WorkerFailure::Advance;
                 if let Some(operation) = find(id) {
                     let planned = self.handed_cycle(&record, &unfinished, id);
                     self.settled = None;

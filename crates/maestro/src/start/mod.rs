@@ -4,6 +4,7 @@ mod apis;
 mod descriptors;
 mod log_writer;
 mod logging;
+mod metrics;
 mod modules;
 mod regions;
 mod room_user;

@@ -19,6 +19,7 @@ use super::apis::{Listeners, serve};
 use super::descriptors::Shares;
 use super::log_writer::LogWriter;
 use super::logging;
+use super::metrics;
 use super::modules::Module;
 use super::regions::{OpenRegion, Regions};
 use super::stores::Stores;
@@ -79,6 +80,7 @@ impl Server {
         let mut registry = Registry::default();
         tasks.register(&mut registry);
         logs.register(&mut registry);
+        metrics::register(&mut registry);
         let shares = Shares::of(descriptors_max, config.api.connections_max);
         let apis = serve(config, &engine, tasks, listeners, &shares, registry, &stopped)?;
         logging::print(serving).context("writing to stdout")?;
