@@ -81,7 +81,8 @@ install-tools:
 	@for tool in $(NEEDED); do command -v $$tool >/dev/null || ./scripts/install build-essential; done
 
 # Tests run the example rooms in Python and Go, the commands of the documentation, a browser that attacks a server, servers
-# of PostgreSQL (whose programs are not in PATH) and Redis, and grpcurl, which is built in less than a minute.
+# of PostgreSQL (whose programs are not in PATH) and Redis, promtool, which reads the alert rules, and grpcurl, which is
+# built in less than a minute.
 GRPCURL := target/test-tools/grpcurl
 install-test-tools:
 	@command -v python3 >/dev/null || ./scripts/install python3
@@ -90,5 +91,6 @@ install-test-tools:
 	@command -v chromium >/dev/null || ./scripts/install chromium
 	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || ./scripts/install postgresql
 	@command -v redis-server >/dev/null || ./scripts/install redis-server
+	@command -v promtool >/dev/null || ./scripts/install prometheus
 	@test -x $(GRPCURL) || GOBIN="$(CURDIR)/target/test-tools" GOFLAGS=-buildvcs=false \
 		go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3

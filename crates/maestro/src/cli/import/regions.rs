@@ -14,7 +14,7 @@ pub(super) fn cordon(client: &Client, cordoned: &[Json]) -> Result<(), Failure> 
         let here = answer.get("regions").items().iter().find(|here| here.get("name") == region.get("name"));
         match here {
             None => {
-                note(&format!("region {name} is cordoned in the file, and there is none here: passed over"))
+                note(&format!("region {name} is cordoned in the file, and there is none here: passed over"));
             }
             Some(here) if here.get("cordoned").is_true() || here.get("draining").is_true() => {}
             Some(_) => {
