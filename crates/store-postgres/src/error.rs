@@ -29,8 +29,8 @@ pub enum OpenError {
     #[error("PostgreSQL at store.postgres.url is version {version}; Maestro needs {} or newer", OLDEST / 10_000)]
     TooOld { version: String },
     #[error(
-        "the pooler at store.postgres.url does not keep prepared statements: set store.postgres.preparedStatements to \
-         false, or name PostgreSQL itself"
+        "the pooler at store.postgres.url does not keep the settings or the prepared statements of a connection: set \
+         store.postgres.preparedStatements to false, or name PostgreSQL itself"
     )]
     Pooler,
     #[error(
@@ -67,11 +67,14 @@ pub(crate) const OLDEST: i64 = 130_000;
 impl OpenError {
     /// For `map_err`: completes "could not …".
     pub(crate) fn of(step: &'static str) -> impl Fn(Failure) -> Self + Copy {
-        move |failure| match &failure {
-            Failure::Postgres(error) if error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => {
-                Self::ReadOnly
+        move |failure| {
+            let said = if let Failure::Postgres(error) = &failure { error.code() } else { None };
+            match said {
+                Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => Self::ReadOnly,
+                // What was prepared is another client's, or gone.
+                Some(&SqlState::DUPLICATE_PSTATEMENT | &SqlState::INVALID_SQL_STATEMENT_NAME) => Self::Pooler,
+                Some(_) | None => Self::Failed { step, why: failure.to_string() },
             }
-            _ => Self::Failed { step, why: failure.to_string() },
         }
     }
 
@@ -91,13 +94,22 @@ impl OpenError {
                     }
                     Some(&SqlState::INVALID_CATALOG_NAME) => Self::NoDatabase { why },
                     Some(&SqlState::TOO_MANY_CONNECTIONS) => Self::NoConnection { why },
+                    // A pooler that knows nothing of the options of a connection.
+                    Some(&SqlState::PROTOCOL_VIOLATION) => Self::Pooler,
                     Some(_) | None => Self::Unreachable { why },
                 }
             }
             Failure::NoConnection(PoolError::Timeout(_)) => {
                 Self::Unreachable { why: "there was no answer in time".to_owned() }
             }
-            failure => Self::Unreachable { why: failure.to_string() },
+            Failure::NoConnection(
+                PoolError::Closed | PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_),
+            )
+            | Failure::TooSlow(_)
+            | Failure::Refused(_)
+            | Failure::Unreadable(_)
+            | Failure::RefusedTogether
+            | Failure::Lost(_) => Self::Unreachable { why: failure.to_string() },
         }
     }
 }

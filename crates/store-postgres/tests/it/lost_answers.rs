@@ -101,3 +101,16 @@ async fn a_lock_that_is_not_given_is_waited_for_no_longer_than_allowed() {
     // Reads are held up by nobody.
     check_size(&store, FLEET_SIZE).await;
 }
+
+/// As after a restart of the server.
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_were_closed_while_nobody_used_them_are_replaced() {
+    let (name, options) = database::named().await;
+    let store = database::open(&options).await;
+    open(&store).await;
+    let close = "SELECT count(pg_terminate_backend(pid)) > 0 FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    assert_eq!(Server::shared().sql(&name, close).unwrap(), "t");
+    eventually("a connection that works", async || store.commit(adds_one(1)).await.is_ok()).await;
+    check_size(&store, FLEET_SIZE + 1).await;
+}

@@ -5,6 +5,8 @@
 mod concurrency;
 mod contract;
 mod database;
+mod failover;
 mod lost_answers;
 mod opening;
 mod proxy;
+mod unreadable;

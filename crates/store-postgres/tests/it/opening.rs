@@ -1,6 +1,9 @@
 //! Whatever is wrong with a database is said in one line that names the setting, and nothing is changed.
 
+use std::io::{Read, Write};
+
 use maestro_store_postgres::{Options, PostgresStore, SCHEMA_VERSION, Warning, migrate};
+use maestro_testkit::http;
 use maestro_testkit::postgres::Server;
 
 use crate::database;
@@ -118,6 +121,23 @@ async fn a_server_without_a_connection_left_is_named() {
     let options = Options { url: options.url.replace("user=maestro", "user=guest"), ..options };
     let message = refused(&options).await;
     assert!(message.contains("has no connection left: too many connections for database"), "{message}");
+}
+
+/// What PgBouncer says to whom it gives another connection for each transaction.
+#[tokio::test]
+async fn a_pooler_without_prepared_statements_is_named() {
+    let fields = ["SFATAL", "C08P01", "Munsupported startup parameter: options", ""];
+    let fields = fields.map(|field| format!("{field}\0")).concat();
+    let mut message = vec![b'E'];
+    message.extend(u32::try_from(fields.len() + 4).unwrap().to_be_bytes());
+    message.extend(fields.as_bytes());
+    let pooler = http::listen(move |mut client| {
+        let mut startup = [0; 1024];
+        let _ = client.read(&mut startup);
+        let _ = client.write_all(&message);
+    });
+    let url = format!("postgres://maestro@{}/maestro", pooler.unwrap());
+    check(&url, "set store.postgres.preparedStatements to false, or name PostgreSQL itself").await;
 }
 
 #[tokio::test]
