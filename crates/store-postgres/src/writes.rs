@@ -74,6 +74,8 @@ impl Server {
                 session.commit().await?;
                 Ok(answer)
             }
+            // Closing the connection undoes it too, and waits for no answer.
+            Err(failure @ Failure::TooSlow(_)) => Err(failure),
             Err(failure) => {
                 session.roll_back().await;
                 Err(failure)

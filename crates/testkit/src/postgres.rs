@@ -74,11 +74,6 @@ impl Server {
         self.sql("postgres", &format!("CREATE DATABASE {name} TEMPLATE {template}")).map(drop)
     }
 
-    /// Whoever is connected to it.
-    pub fn drop_database(&self, name: &str) -> anyhow::Result<()> {
-        self.sql("postgres", &format!("DROP DATABASE {name} WITH (FORCE)")).map(drop)
-    }
-
     /// By the socket, without a password.
     pub fn url(&self, database: &str) -> String {
         format!("postgres:///{database}?user={USER}&host={}&port={}", self.directory.display(), self.port)
