@@ -60,6 +60,7 @@ pub struct Metrics {
     region_changes: Family<Labels, Counter>,
     silent_rooms: Family<Labels, Gauge>,
     unreadable: Family<Labels, Gauge>,
+    untold: Family<Labels, Gauge>,
     violations: Family<Labels, Counter>,
     /// The schedulers at the last report but one: what counters say stays for one report longer than its scheduler, so
     /// that a scrape sees the last of it.
@@ -99,6 +100,8 @@ impl Metrics {
         r.register("maestro_region_silent_rooms", silent, self.silent_rooms.clone());
         let unreadable = "Schedulers that this build cannot read and leaves alone with their rooms";
         r.register("maestro_scheduler_unreadable", unreadable, self.unreadable.clone());
+        let untold = "Schedulers whose rooms the room table has lost, or does not tell";
+        r.register("maestro_room_table_unavailable", untold, self.untold.clone());
         // From the start: an alert on a name that does not exist yet would never fire.
         for invariant in Invariant::ALL {
             drop(self.violations.get_or_create(&invariant_labels(invariant)));
@@ -109,10 +112,12 @@ impl Metrics {
 
     /// Those that cannot be read now, and no others.
     pub(crate) fn show_unreadable(&self, unreadable: &[UnreadableScheduler]) {
-        self.unreadable.clear();
-        for scheduler in unreadable {
-            self.unreadable.get_or_create(&vec![("scheduler", scheduler.name.to_string())]).set(1);
-        }
+        show_only(&self.unreadable, unreadable.iter().map(|scheduler| &scheduler.name));
+    }
+
+    /// Those of whose rooms the room table says nothing now, and no others.
+    fn show_untold(&self, untold: &[SchedulerName]) {
+        show_only(&self.untold, untold.iter());
     }
 
     /// How often an invariant was seen not to hold.
@@ -279,6 +284,13 @@ impl Metrics {
             metrics.keep(&is_kept);
         }
         *before = schedulers;
+    }
+}
+
+fn show_only<'a>(gauge: &Family<Labels, Gauge>, schedulers: impl Iterator<Item = &'a SchedulerName>) {
+    gauge.clear();
+    for scheduler in schedulers {
+        gauge.get_or_create(&vec![("scheduler", scheduler.to_string())]).set(1);
     }
 }
 

@@ -53,6 +53,7 @@ impl Metrics {
             region_changes: _,
             silent_rooms: _,
             unreadable: _,
+            untold: _,
             violations: _,
             before: _,
         } = self;
@@ -74,6 +75,7 @@ impl Metrics {
         let (name, active_version, why) = (arena(), "v1.0.0".to_owned(), "it is newer".to_owned());
         let unreadable = UnreadableScheduler { name, active_version, fleet_size: 1, created_at: at(0), why };
         self.show_unreadable(&[unreadable]);
+        self.show_untold(&[arena()]);
         self.violated(Invariant::PortOnce);
     }
 

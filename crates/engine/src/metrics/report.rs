@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use maestro_core::scheduler::Forwarder;
+use tokio::time::Instant;
 
+use crate::ports::room_table::FleetCounts;
 use crate::ports::store::SchedulerRecord;
 use crate::tasks::interval;
 use crate::{Engine, Result, with_sources};
@@ -42,15 +44,27 @@ pub(crate) async fn forget_gone(engine: Arc<Engine>) {
 
 async fn report_once(engine: &Engine, plans: bool) -> Result {
     let store = &engine.ports.store;
-    let (mut fleets, mut queues) = (Vec::new(), Vec::new());
+    let (mut fleets, mut queues, mut untold) = (Vec::new(), Vec::new(), Vec::new());
     let (schedulers, unreadable) = store.all_schedulers().await?;
     engine.metrics.show_unreadable(&unreadable);
+    let names = schedulers.iter().map(|scheduler| scheduler.name.to_string()).collect();
+    let began = Instant::now();
     for scheduler in schedulers {
         queues.extend(queues_of(engine, &scheduler).await?);
-        let counts = engine.fleet_counts(&scheduler.name).await?;
+        // A table that does not answer at all is not asked for each of a thousand fleets.
+        let is_silent = !untold.is_empty() && began.elapsed() > REPORT_EVERY;
+        let counts = if is_silent { None } else { counts_of(engine, &scheduler).await };
+        let Some(counts) = counts else {
+            untold.push(scheduler.name);
+            continue;
+        };
         let locks = engine.shown_locks(&scheduler.name).await?;
         fleets.push(FleetReport { scheduler, counts, locks, at: engine.now() });
     }
+    engine.metrics.forget_gone(names);
+    engine.metrics.fleets.show(fleets);
+    engine.metrics.events.show_queues(queues);
+    engine.metrics.show_untold(&untold);
     for region in &engine.regions.names() {
         if !plans {
             engine.look_for_silence(region).await?;
@@ -59,10 +73,18 @@ async fn report_once(engine: &Engine, plans: bool) -> Result {
         let is_reachable = engine.regions.is_reachable(region);
         engine.metrics.region_reachable(region, is_reachable);
     }
-    engine.metrics.forget_gone(fleets.iter().map(|fleet| fleet.scheduler.name.to_string()).collect());
-    engine.metrics.fleets.show(fleets);
-    engine.metrics.events.show_queues(queues);
     Ok(())
+}
+
+/// `None`: the room table has lost the fleet, or does not answer. Others are shown all the same.
+async fn counts_of(engine: &Engine, scheduler: &SchedulerRecord) -> Option<FleetCounts> {
+    let counts = engine.fleet_counts(&scheduler.name).await;
+    let name = &scheduler.name;
+    counts
+        .inspect_err(
+            |error| tracing::warn!(scheduler_name = %name, error = with_sources(error), "rooms not counted"),
+        )
+        .ok()
 }
 
 /// Of every forwarder: one for which nothing waits is shown with 0.
