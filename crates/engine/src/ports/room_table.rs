@@ -284,7 +284,7 @@ pub struct HoldRequest<'a> {
     pub draw: u64,
 }
 
-/// Clocks of several processes may differ by so much.
+/// What several processes take for the store's time may differ by so much, while its clock is set.
 const CLOCKS_DIFFER: Millis = Millis::from_seconds(5);
 
 impl HoldRequest<'_> {

@@ -191,8 +191,7 @@ fn rooms_that_change_are_looked_at_together() {
             }
             world.advance(Duration::from_millis(2)).await;
         }
-        let (pings, turns, fleets) =
-            (world.calls("ping"), world.calls("unfinished"), world.calls("live_rooms"));
+        let (pings, turns, fleets) = (world.calls("ping"), world.calls("unfinished"), world.calls("fleet"));
         assert!(pings >= CHANGES, "{pings} pings");
         assert!(turns <= CHANGES / 5, "{turns} turns for {CHANGES} changes");
         assert!(fleets <= CHANGES / 150, "{fleets} times the whole fleet for {CHANGES} changes");
@@ -208,7 +207,7 @@ fn the_state_of_a_rollout_is_counted_and_not_read() {
         world.count_calls();
         let status = world.engine().rollout(ARENA, None).await.unwrap();
         assert_eq!((status.old_rooms, status.new_rooms), (0, 6));
-        assert_eq!(world.calls("live_rooms"), 0);
+        assert_eq!(world.calls("fleet"), 0);
         assert_eq!(world.calls("room_counts"), 1);
     });
 }
@@ -224,7 +223,7 @@ fn what_a_look_has_found_is_not_gathered_again() {
         let is_adding = |operation: &Operation| operation.definition.kind() == DefinitionKind::AddRooms;
         let adds = async |world: &World| work_in_hand(world).await.iter().any(is_adding);
         world.run_until("the cycle asks for a room", MINUTE, adds).await;
-        assert_eq!(world.calls("ended_rooms"), 1);
+        assert_eq!(world.calls("fleet"), 1);
     });
 }
 
