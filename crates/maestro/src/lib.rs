@@ -5,7 +5,7 @@
 //!   it came from.
 //! - [`start`] is the server. `start/server.rs` is the only place that knows every adapter and puts them together;
 //!   `start/log_writer.rs` writes the log from a bounded queue, so that nobody waits for it.
-//! - [`backup`] copies and restores a store.
+//! - [`backup`] copies and restores a store; [`migrate`] brings the schema of a shared one up to date.
 //!
 //! # Example
 //!
@@ -26,6 +26,7 @@
 pub mod backup;
 pub mod cli;
 pub mod config;
+pub mod migrate;
 pub mod start;
 mod yaml;
 

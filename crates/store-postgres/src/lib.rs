@@ -14,7 +14,9 @@
 //! again under the same id, which the first one wrote down if it was done (`transaction.rs`).
 //!
 //! Nothing is decided here: which changes go together is the engine's business, and the suites in
-//! `crates/engine/src/ports/contract` say how a store must behave. Wake-ups are no part of it either.
+//! `crates/engine/src/ports/contract` say how a store must behave.
+//!
+//! [`PostgresWakeUps`] carries wake-ups between the processes, on a connection of its own.
 //!
 //! # Example
 //!
@@ -84,6 +86,7 @@ mod time;
 mod transaction;
 mod value;
 mod versions;
+mod wake_ups;
 mod workers;
 mod writes;
 
@@ -92,3 +95,4 @@ pub use migrations::{Migration, SCHEMA_VERSION, migrate};
 pub use opening::Warning;
 pub use options::Options;
 pub use store::{Opened, PostgresStore};
+pub use wake_ups::PostgresWakeUps;

@@ -86,7 +86,7 @@ impl Server {
     }
 }
 
-fn parse(options: &Options) -> Result<Config, OpenError> {
+pub(crate) fn parse(options: &Options) -> Result<Config, OpenError> {
     let wrong = |why: String| OpenError::Url { why };
     let mut config =
         Config::from_str(&options.url).map_err(|error| wrong(maestro_engine::with_sources(&error)))?;

@@ -72,8 +72,9 @@ use sheet::{Column, Sheet};
 
 use crate::backup::{BackupOptions, RestoreOptions};
 use crate::config::ConfigError;
+use crate::migrate::MigrateOptions;
 use crate::start::StartOptions;
-use crate::{backup, start};
+use crate::{backup, migrate, start};
 
 const HELP_END: &str = "\
 Examples:
@@ -234,6 +235,13 @@ enum Command {
     ])]
     Start(StartOptions),
 
+    /// Bring the schema of the shared store (PostgreSQL) up to date
+    #[command(after_help = examples![
+        "maestro migrate --dry-run -c maestro.yaml",
+        "maestro migrate -c maestro.yaml",
+    ])]
+    Migrate(MigrateOptions),
+
     /// Back up the store of a data directory to a file, even while a server is using it
     #[command(after_help = examples!["maestro backup --data-dir ./data maestro.backup"])]
     Backup(BackupOptions),
@@ -329,6 +337,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Plan(command) => plan::run(command)?,
         Command::Config(command) => config::run(context, command)?,
         Command::Start(options) => return Ok(start::run(options)?),
+        Command::Migrate(options) => migrate::run(options)?,
         Command::Backup(options) => backup::backup(options)?,
         Command::Restore(options) => backup::restore(options)?,
         Command::Export(options) => export::run(context, options)?,

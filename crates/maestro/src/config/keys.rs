@@ -189,7 +189,7 @@ config! {
     /// Shared room table: what rooms say of themselves, in Redis
     room_table_server: RoomTableServer {
         "roomTable.redis.url" or "adapters.roomStorage.redis.url", url: Option<ServerUrl> as REDIS_URL, "",
-            "Where Redis is, such as `redis://:PASSWORD@redis.example.com:6379/0`, or `rediss://` with TLS. See `store.postgres.url`.";
+            "Where Redis is, such as `redis://:PASSWORD@redis.example.com:6379/0`; TLS is not supported yet. See `store.postgres.url`.";
         "roomTable.redis.deadline", deadline: Duration as INTERVAL, "2s",
             "How long Redis may take to answer. After that, a ping or an allocation is answered with an error, and is repeated by whoever sent it.";
     }

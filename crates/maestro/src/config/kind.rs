@@ -121,13 +121,10 @@ pub(super) const POSTGRES_URL: Kind<ServerUrl> = server_url("URL", |text| {
 });
 
 /// A Redis server.
-pub(super) const REDIS_URL: Kind<ServerUrl> =
-    server_url("URL", |text| match REDIS_SCHEMES.iter().any(|scheme| has_host(text, scheme)) {
-        true => Ok(ServerUrl::new(text)),
-        false => Err("must be a URL such as redis://:PASSWORD@redis.example.com:6379/0".to_owned()),
-    });
-
-const REDIS_SCHEMES: [&str; 2] = ["redis://", "rediss://"];
+pub(super) const REDIS_URL: Kind<ServerUrl> = server_url("URL", |text| match has_host(text, "redis://") {
+    true => Ok(ServerUrl::new(text)),
+    false => Err("must be a URL such as redis://:PASSWORD@redis.example.com:6379/0".to_owned()),
+});
 
 fn has_host(url: &str, scheme: &str) -> bool {
     let rest = url.strip_prefix(scheme).unwrap_or_default();

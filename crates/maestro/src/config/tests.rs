@@ -276,7 +276,7 @@ fn shared_stores_go_together() {
     );
     check(
         "workers: {ownershipTtlMillis: 6000}",
-        &[("MAESTRO_ADAPTERS_ROOMSTORAGE_REDIS_URL", "rediss://:s3cret@cache")],
+        &[("MAESTRO_ADAPTERS_ROOMSTORAGE_REDIS_URL", "redis://:s3cret@cache")],
         &expect![[r#"
             the configuration is not valid:
               store.postgres.url: is not set, and roomTable.redis.url is: processes that share one store share a room table too. Set both, or neither for the embedded store

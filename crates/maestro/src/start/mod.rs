@@ -27,6 +27,7 @@ use crate::config::{Config, ConfigError, Flag, Loaded};
 use log_writer::LogWriter;
 pub use modules::Module;
 use stores::Stores;
+pub(crate) use stores::postgres_options;
 
 #[derive(Debug, Clone, Args)]
 pub struct StartOptions {
@@ -133,7 +134,7 @@ async fn serve(
     let mut terminate = signal(SignalKind::terminate())?;
     let start = async {
         let stores = match (embedded, config.shared_stores()) {
-            (None, Some(servers)) => Stores::connect(servers, tasks).await?,
+            (None, Some(servers)) => Stores::connect(servers).await?,
             (Some(store), _) => Stores::embedded(store, tasks),
             (None, None) => anyhow::bail!("no store was opened"),
         };

@@ -7,8 +7,10 @@ use anyhow::Context as _;
 use maestro_engine::Tasks;
 use maestro_engine::ports::{RoomTable, Store, WakeUpChannel};
 use maestro_store_embedded::{EmbeddedStore, Failpoints, MemoryRoomTable, OpenError, server_of};
+use maestro_store_postgres::{PostgresStore, PostgresWakeUps};
+use maestro_table_redis::RedisRoomTable;
 
-use crate::config::SharedStores;
+use crate::config::{SharedStores, StoreServer};
 
 use super::system::SystemClock;
 
@@ -37,9 +39,45 @@ impl Stores {
         }
     }
 
-    /// Looks at both servers before anything is done.
-    pub(super) async fn connect(_stores: SharedStores<'_>, _tasks: &Tasks) -> anyhow::Result<Self> {
-        anyhow::bail!("this build has no adapters for PostgreSQL and Redis")
+    /// Looks at both servers before anything is done, and changes nothing.
+    pub(super) async fn connect(servers: SharedStores<'_>) -> anyhow::Result<Self> {
+        let options = postgres_options(servers);
+        let maestro_store_postgres::Opened { store, warnings } = PostgresStore::open(&options).await?;
+        for warning in warnings {
+            tracing::warn!("{warning}");
+        }
+        let table = RedisRoomTable::open(&redis_options(servers)).await?;
+        let wake_ups = PostgresWakeUps::open(&options).await?;
+        if !wake_ups.passes() {
+            tracing::warn!(
+                "notifications do not pass over store.postgres.url, probably because of a pooler: every process looks for \
+                 work once a second instead"
+            );
+        }
+        Ok(Self {
+            store_id: store.store_id().to_owned(),
+            store: Arc::new(store),
+            table: Arc::new(table),
+            wake_up_channel: Some(Arc::new(wake_ups)),
+        })
+    }
+}
+
+pub(crate) fn postgres_options(servers: SharedStores<'_>) -> maestro_store_postgres::Options {
+    let StoreServer { pool_size, statement_timeout, prepared_statements, url: _ } = servers.store;
+    maestro_store_postgres::Options {
+        connections_max: usize::try_from(*pool_size).unwrap_or(usize::MAX),
+        statement_timeout: *statement_timeout,
+        prepared_statements: *prepared_statements,
+        ..maestro_store_postgres::Options::new(servers.postgres.with_password())
+    }
+}
+
+fn redis_options(servers: SharedStores<'_>) -> maestro_table_redis::Options {
+    let deadline = servers.room_table.deadline;
+    maestro_table_redis::Options {
+        deadline,
+        ..maestro_table_redis::Options::new(servers.redis.with_password())
     }
 }
 

@@ -10,3 +10,4 @@ mod lost_answers;
 mod opening;
 mod proxy;
 mod unreadable;
+mod wake_ups;
