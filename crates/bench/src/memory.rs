@@ -29,6 +29,8 @@ pub(crate) fn measure(effort: Effort) -> anyhow::Result<Vec<Figure>> {
 /// Rooms that have pinged, each with metadata of its own. Answers how many bytes ids and metadata have together.
 async fn fill(table: &MemoryRoomTable, rooms: u32) -> anyhow::Result<usize> {
     let (scheduler, region) = (fleet::scheduler(), Region::default_region());
+    table.begin_rebuild(&scheduler).await?;
+    table.end_rebuild(&scheduler).await?;
     let mut said_bytes = 0;
     for index in 0..rooms {
         let room = fleet::new_room(&scheduler, &region, index);

@@ -101,6 +101,7 @@ impl From<Refusal> for Error {
             | Refusal::RegionChanged(_)
             | Refusal::EventQueueFull { .. }
             | Refusal::RoomClaimed(_)
+            | Refusal::OtherInstance(_)
             | Refusal::AllocationOver { .. }
             | Refusal::PortTaken { .. } => Self::Conflict(text),
         }

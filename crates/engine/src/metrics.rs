@@ -54,6 +54,7 @@ pub struct Metrics {
     locks_forced: PerScheduler<Counter>,
     allocations: PerScheduler<Counter>,
     observations: PerScheduler<Counter>,
+    table_rebuilds: PerScheduler<Counter>,
     fleets: FleetGauges,
     events: EventMetrics,
     regions_reachable: Family<Labels, Gauge>,
@@ -90,6 +91,9 @@ impl Metrics {
         r.register("maestro_allocation_requests", allocations, self.allocations.family());
         let observations = "What runtimes said of rooms, and whether that could be written down";
         r.register("maestro_watcher_number_of_events_processed", observations, self.observations.family());
+        let rebuilt =
+            "Times that the room table had lost a scheduler, and its owner put its rooms into it again";
+        r.register("maestro_room_table_rebuilds", rebuilt, self.table_rebuilds.family());
         r.register_collector(Box::new(self.fleets.clone()));
         self.events.register(r);
         let reachable = "Whether a region can be reached: 1 or 0";
@@ -240,6 +244,10 @@ impl Metrics {
         self.locks_forced.of(&and(labels_of(scheduler), "lock", kind.as_str())).inc();
     }
 
+    pub(crate) fn table_rebuilt(&self, game: &str, scheduler: &SchedulerName) {
+        self.table_rebuilds.of(&fleet_labels(game, scheduler.as_str())).inc();
+    }
+
     pub(crate) fn evicted(&self, game: &str, operation: &Operation, eviction: Eviction) {
         let reason = match eviction {
             Eviction::UnknownDefinition => "no_operation_executor_found",
@@ -268,7 +276,7 @@ impl Metrics {
     fn forget_gone(&self, schedulers: BTreeSet<String>) {
         let mut before = self.before.lock();
         let is_kept = |scheduler: &str| schedulers.contains(scheduler) || before.contains(scheduler);
-        let of_schedulers: [&dyn Forgetful; 9] = [
+        let of_schedulers: [&dyn Forgetful; 10] = [
             &self.executions,
             &self.rollbacks,
             &self.evictions,
@@ -278,6 +286,7 @@ impl Metrics {
             &self.locks_forced,
             &self.allocations,
             &self.observations,
+            &self.table_rebuilds,
         ];
         let of_others = self.events.of_schedulers().into_iter().chain(self.workers.of_schedulers());
         for metrics in of_schedulers.into_iter().chain(of_others) {

@@ -7,15 +7,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use maestro_core::plan::{self, Expiry, ListenedRoom, MassSilence, RoomFact};
-use maestro_core::room::{Purpose, Region, RoomId, RoomStatus};
+use maestro_core::room::{InstanceStatus, Purpose, Region, RoomId, RoomStatus};
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Millis, Timestamp, after, age};
 use parking_lot::Mutex;
 
 use crate::Engine;
-use crate::operations::Result;
-use crate::ports::room_table::{FleetCounts, RoomView};
-use crate::ports::store::StoreError;
+use crate::operations::{Result, StepError};
+use crate::ports::room_table::{FleetCounts, OrIfLost, RoomView};
+use crate::ports::store::{Intent, RoomRecord, StoreError};
 use crate::regions::Contact;
 use crate::services::RoomSilence;
 
@@ -42,6 +42,30 @@ type Listened = BTreeMap<RoomKey, ListenedRoom>;
 
 /// When it was last said of each region that its silent rooms are lost.
 type LostAt = BTreeMap<Region, Timestamp>;
+
+/// The counters of a fleet, for those who read.
+pub(crate) struct SeenCounts {
+    pub(crate) counts: FleetCounts,
+    /// The room table has lost it, so they are what the registry says.
+    pub(crate) is_lost: bool,
+}
+
+/// Of rooms of which nobody knows more than their rows.
+fn counts_of(rows: &[RoomRecord]) -> FleetCounts {
+    let mut counts = FleetCounts::default();
+    for row in rows.iter().filter(|row| row.purpose == Purpose::Fleet) {
+        let (status, instance) = match row.intent {
+            Intent::Run => (RoomStatus::Pending, InstanceStatus::Unknown),
+            Intent::Stop(_) => (RoomStatus::Terminating, InstanceStatus::Terminating),
+        };
+        counts.by_status.add(status);
+        counts.by_region.entry(row.region.clone()).or_default().add(status);
+        counts.by_instance.add(instance);
+        counts.holds += u64::from(row.holds);
+        counts.unknown += 1;
+    }
+    counts
+}
 
 impl Silences {
     fn includes(&self, region: &Region, room: &RoomKey, heard_at: Timestamp) -> bool {
@@ -182,8 +206,19 @@ impl Engine {
         Ok(spared.collect())
     }
 
-    /// What the room table counts, but rooms that are spared are not ready.
-    pub(crate) async fn fleet_counts(&self, scheduler: &SchedulerName) -> Result<FleetCounts> {
+    /// What the room table counts, but rooms that are spared are not ready. If it has lost the scheduler, what the registry
+    /// counts.
+    pub(crate) async fn fleet_counts(&self, scheduler: &SchedulerName) -> Result<SeenCounts> {
+        match self.known_counts(scheduler).await {
+            Err(StepError::Lost(_)) => {
+                let rows = self.ports.store.live_rooms(scheduler).await?;
+                Ok(SeenCounts { counts: counts_of(&rows), is_lost: true })
+            }
+            counts => Ok(SeenCounts { counts: counts?, is_lost: false }),
+        }
+    }
+
+    async fn known_counts(&self, scheduler: &SchedulerName) -> Result<FleetCounts> {
         let table = &self.ports.table;
         let mut counts = table.counts(scheduler).await?;
         if self.silences.are_none() {
@@ -260,7 +295,8 @@ impl Engine {
     async fn listened(&self, region: &Region) -> Result<Listened> {
         let mut listened = Listened::new();
         for scheduler in self.ports.store.scheduler_names().await? {
-            let views = self.ports.table.rooms(&scheduler).await?;
+            // Rooms that nobody hears now are not silent.
+            let views = self.ports.table.rooms(&scheduler).await.or_if_lost(Vec::new())?;
             for view in views.into_iter().filter(|view| view.region == *region && is_listened_to(view)) {
                 let room = ListenedRoom { created_at: view.created_at, heard_at: self.heard_at(&view) };
                 listened.insert((scheduler.clone(), view.id), room);

@@ -116,6 +116,10 @@ impl Shared {
         for RunningRoom { id, scheduler, handle } in rooms {
             let _alone = self.alone(&id).await;
             if let Some(watched) = self.room(&id) {
+                // Of another instance than is watched, nothing will be seen any more.
+                if watched.is(&handle) {
+                    watched.be_known_as(handle);
+                }
                 watched.asked_how_it_is.notify_one();
                 continue;
             }
@@ -132,11 +136,11 @@ impl Shared {
             // A zombie that has ended since then is no more watched than one that had ended before.
             opened.retain(|there| there.process.id.is_running());
             if opened.is_empty() {
-                self.tell_ended_unwatched(scheduler, id);
+                self.tell_ended_unwatched(scheduler, id, handle);
                 continue;
             }
             self.places.hold(&id, &scheduler);
-            self.watch(&scheduler, &id, expecting(plan, &named), opened, &named);
+            self.watch(&scheduler, &id, expecting(plan, &named), opened, Some(handle));
         }
         Ok(())
     }
@@ -159,7 +163,7 @@ impl Shared {
         };
         match room {
             Some(room) => room.ask_to_end(grace.unwrap_or_else(|| room.plan.grace_period())),
-            None => self.tell_ended(scheduler, id, Ending::Lost),
+            None => self.tell_ended(scheduler, id, handle.cloned(), Ending::Lost),
         }
         Ok(())
     }
@@ -189,26 +193,28 @@ impl Shared {
         let read = self.blocking.run(move || room.and_then(|room| Plan::read(&room)));
         let plan = read.await.unwrap_or_else(Plan::unknown);
         self.places.hold(id, scheduler);
-        Ok(Some(self.watch(scheduler, id, expecting(plan, &members), opened, &[])))
+        Ok(Some(self.watch(scheduler, id, expecting(plan, &members), opened, handle.cloned())))
     }
 
-    /// Watches a room from now on. `handed_out`: what a handle in the store may name besides.
+    /// Watches a room from now on. `known_as`: the handle in the store, if there may be one.
     pub(crate) fn watch(
         self: &Arc<Self>,
         scheduler: &SchedulerName,
         id: &RoomId,
         plan: Plan,
         opened: Vec<Opened>,
-        handed_out: &[Member],
+        known_as: Option<Handle>,
     ) -> Arc<Room> {
         let process = |member: &Member| member.process;
         let members: Vec<Member> = opened.iter().map(Opened::member).collect();
-        let first: Vec<ProcessId> = members.iter().chain(handed_out).map(process).collect();
+        let known_as = known_as.unwrap_or_else(|| members::to_handle(&self.options.host, &members));
+        let handed_out = members::from_handle(&known_as);
+        let first: Vec<ProcessId> = members.iter().chain(&handed_out).map(process).collect();
         let mut processes: HashMap<String, Process> =
             opened.into_iter().map(|Opened { container, process }| (container, process)).collect();
         let processes = plan.containers.iter().map(|container| processes.remove(&container.name)).collect();
         let host = self.options.host.clone();
-        let room = Arc::new(Room::new(id.clone(), scheduler.clone(), plan, host, members, first));
+        let room = Arc::new(Room::new(id.clone(), scheduler.clone(), plan, host, members, first, known_as));
         self.insert(Arc::clone(&room));
         let watch = Watch::new(Arc::clone(self), Arc::clone(&room), processes);
         self.spawn_watch(&room, watch);
@@ -238,7 +244,7 @@ impl Shared {
     async fn find_again(self: &Arc<Self>, room: &Arc<Room>) {
         self.remove(room);
         let found = match self.list(Some(&room.scheduler)).await {
-            Ok(_) => self.adopt(vec![room.as_running()]).await,
+            Ok(_) => self.adopt(vec![RunningRoom { handle: room.known_as(), ..room.as_running() }]).await,
             Err(error) => Err(error),
         };
         if let Err(error) = found {

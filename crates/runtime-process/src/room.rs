@@ -27,6 +27,8 @@ pub(crate) struct Room {
     pub(crate) plan: Plan,
     host: String,
     processes: Mutex<Processes>,
+    /// The handle by which the engine knows it. Restarts of its containers change its processes, and not this.
+    known_as: Mutex<Handle>,
     /// When it will be killed; `None` as long as nobody asked it to end.
     kill_at: watch::Sender<Option<Instant>>,
     /// Somebody wants to hear how it is, again.
@@ -50,12 +52,14 @@ impl Room {
         host: String,
         members: Vec<Member>,
         first: Vec<ProcessId>,
+        known_as: Handle,
     ) -> Self {
         Self {
             id,
             scheduler,
             plan,
             host,
+            known_as: Mutex::new(known_as),
             processes: Mutex::new(Processes { now: members, first, earlier: VecDeque::new() }),
             kill_at: watch::Sender::new(None),
             asked_how_it_is: Notify::new(),
@@ -65,6 +69,21 @@ impl Room {
 
     pub(crate) fn handle(&self) -> Handle {
         members::to_handle(&self.host, &lock(&self.processes).now)
+    }
+
+    /// From now on the engine knows it by what it has now.
+    pub(crate) fn hand_out(&self) -> Handle {
+        let handle = self.handle();
+        self.be_known_as(handle.clone());
+        handle
+    }
+
+    pub(crate) fn known_as(&self) -> Handle {
+        lock(&self.known_as).clone()
+    }
+
+    pub(crate) fn be_known_as(&self, handle: Handle) {
+        *lock(&self.known_as) = handle;
     }
 
     pub(crate) fn as_running(&self) -> RunningRoom {
@@ -140,6 +159,7 @@ mod tests {
         let plan = Plan { restart: Restart::Always, grace_period_ms: 1, containers: vec![], ports: vec![] };
         let scheduler = SchedulerName::parse("arena").unwrap();
         let first = member(1);
+        let handle = members::to_handle("h", std::slice::from_ref(&first));
         Room::new(
             RoomId::new("arena-1"),
             scheduler,
@@ -147,6 +167,7 @@ mod tests {
             "h".into(),
             vec![first.clone()],
             vec![first.process],
+            handle,
         )
     }
 
@@ -164,6 +185,8 @@ mod tests {
         assert!(room.is(&members::to_handle("h", &[member(90)])));
         assert!(room.is(&room.handle()));
         assert!(!room.is(&members::to_handle("h", &[member(100)])));
+        assert_eq!(room.known_as(), first, "it is the same room");
+        assert_eq!((room.hand_out(), room.known_as()), (room.handle(), room.handle()));
     }
 
     #[test]

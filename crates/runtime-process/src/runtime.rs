@@ -340,10 +340,16 @@ impl Shared {
     }
 
     /// Tells of a room that has no task. Never waits.
-    pub(crate) fn tell_ended(&self, scheduler: &SchedulerName, room: &RoomId, ending: Ending) {
+    pub(crate) fn tell_ended(
+        &self,
+        scheduler: &SchedulerName,
+        room: &RoomId,
+        instance: Option<Handle>,
+        ending: Ending,
+    ) {
         let events = self.events.clone();
-        let observation =
-            Observation { scheduler: scheduler.clone(), room: room.clone(), event: RoomEvent::Ended(ending) };
+        let (scheduler, room) = (scheduler.clone(), room.clone());
+        let observation = Observation { scheduler, room, instance, event: RoomEvent::Ended(ending) };
         self.spawn(async move {
             // An error means that nobody listens any more.
             let _ = events.send(observation).await;
@@ -352,11 +358,16 @@ impl Shared {
 
     /// Reports the end of a room that was to be adopted and no longer runs. What it left behind is ended first, as if its
     /// end had been seen.
-    pub(crate) fn tell_ended_unwatched(self: &Arc<Self>, scheduler: SchedulerName, room: RoomId) {
+    pub(crate) fn tell_ended_unwatched(
+        self: &Arc<Self>,
+        scheduler: SchedulerName,
+        room: RoomId,
+        instance: Handle,
+    ) {
         let shared = Arc::clone(self);
         self.spawn(async move {
             shared.clear_up_after(&scheduler, &room).await;
-            shared.tell_ended(&scheduler, &room, Ending::Unwatched);
+            shared.tell_ended(&scheduler, &room, Some(instance), Ending::Unwatched);
         });
     }
 

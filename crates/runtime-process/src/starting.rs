@@ -31,12 +31,12 @@ impl Shared {
         }
         if let Some(running) = self.room(&room.id) {
             running.asked_how_it_is.notify_one();
-            return Ok(running.handle());
+            return Ok(running.hand_out());
         }
         let plan = Plan::of(room);
         if let Some(opened) = self.find_started(&room.id, &plan).await? {
             self.places.hold(&room.id, &room.scheduler);
-            return Ok(self.watch(&room.scheduler, &room.id, plan, opened, &[]).handle());
+            return Ok(self.watch(&room.scheduler, &room.id, plan, opened, None).hand_out());
         }
         let place = self.places.take(room).ok_or_else(|| {
             let (region, max) = (&self.options.region, self.options.rooms_max);
@@ -45,9 +45,9 @@ impl Shared {
         let (shared, to_launch, new) = (Arc::clone(self), plan.clone(), room.clone());
         let launch = move || shared.launch_all(&new.scheduler, &new.id, &to_launch);
         let opened = self.launch_watched(launch).await?;
-        let running = self.watch(&room.scheduler, &room.id, plan, opened, &[]);
+        let running = self.watch(&room.scheduler, &room.id, plan, opened, None);
         place.keep();
-        Ok(running.handle())
+        Ok(running.hand_out())
     }
 
     /// The room may have been started by a Maestro that died before it could write that down. If it died halfway, what

@@ -249,6 +249,7 @@ impl Watch {
             permit.send(Observation {
                 scheduler: self.room.scheduler.clone(),
                 room: self.room.id.clone(),
+                instance: Some(self.room.known_as()),
                 event,
             });
         }

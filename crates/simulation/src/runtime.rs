@@ -262,7 +262,7 @@ impl Runtime for SimulatedRuntime {
                 state.watch(self.watcher, room);
                 state.stop(room, grace, now);
             } else {
-                state.tell_watcher(self.watcher, ended(scheduler, room, Ending::Lost));
+                state.tell_watcher(self.watcher, ended(scheduler, room, handle.cloned(), Ending::Lost));
             }
             Ok(())
         })
@@ -294,7 +294,8 @@ impl Runtime for SimulatedRuntime {
                 if runs {
                     state.watch(self.watcher, id);
                 } else {
-                    state.tell_watcher(self.watcher, ended(scheduler, id, Ending::Unwatched));
+                    let instance = Some(handle.clone());
+                    state.tell_watcher(self.watcher, ended(scheduler, id, instance, Ending::Unwatched));
                 }
             }
             Ok(())
@@ -361,6 +362,11 @@ impl Runtime for SimulatedRuntime {
     }
 }
 
-fn ended(scheduler: &SchedulerName, room: &RoomId, ending: Ending) -> Observation {
-    Observation { scheduler: scheduler.clone(), room: room.clone(), event: RoomEvent::Ended(ending) }
+fn ended(scheduler: &SchedulerName, room: &RoomId, instance: Option<Handle>, ending: Ending) -> Observation {
+    Observation {
+        scheduler: scheduler.clone(),
+        room: room.clone(),
+        instance,
+        event: RoomEvent::Ended(ending),
+    }
 }

@@ -94,7 +94,7 @@ fn keys(request: &HoldRequest<'_>, answer: &HoldAnswer) -> Vec<HoldKey> {
 }
 
 fn lost(_: Loss, why: &'static str) -> TableError {
-    TableError(why.into())
+    TableError::Unavailable(why.into())
 }
 
 /// What nobody in this world watches takes no time and does not fail, so that it changes no other part of a run.
@@ -119,6 +119,14 @@ impl EventRing for SimulatedTable {
 
 #[async_trait]
 impl RoomTable for SimulatedTable {
+    async fn begin_rebuild(&self, scheduler: &SchedulerName) -> Result<bool, TableError> {
+        self.write(&"begin rebuild", |table| async move { table.begin_rebuild(scheduler).await }).await
+    }
+
+    async fn end_rebuild(&self, scheduler: &SchedulerName) -> Result<(), TableError> {
+        self.write(&"end rebuild", |table| async move { table.end_rebuild(scheduler).await }).await
+    }
+
     async fn insert(&self, room: NewRoom) -> Result<(), TableError> {
         self.write(&"insert", |table| async move { table.insert(room).await }).await
     }

@@ -17,7 +17,7 @@ use axum::routing;
 use bytes::Bytes;
 use maestro_core::allocation::AllocationRequest;
 use maestro_engine::Engine;
-use maestro_engine::ports::room_table::{Ping, PingError};
+use maestro_engine::ports::room_table::{Ping, PingError, TableError};
 use maestro_engine::services::Address;
 use maestro_proto::v1::rooms_service::{
     AllocateRoom, ForwardPlayerEvent, ForwardRoomEvent, GetRoomAddress, UpdateRoomStatus, UpdateRoomWithPing,
@@ -167,10 +167,10 @@ impl RoomsApi {
             return true;
         };
         match &error {
-            PingError::UnknownRoom | PingError::Refused { .. } => {
+            PingError::UnknownRoom | PingError::Refused { .. } | PingError::Table(TableError::Lost(_)) => {
                 tracing::debug!(scheduler_name = scheduler, room_id = room, %error, "ping refused");
             }
-            PingError::Table(_) => {
+            PingError::Table(TableError::Unavailable(_)) => {
                 tracing::error!(scheduler_name = scheduler, room_id = room, %error, "ping failed");
             }
         }

@@ -69,8 +69,9 @@ impl InstantRuntime {
         }
     }
 
-    async fn observe(&self, scheduler: &SchedulerName, room: &RoomId, event: RoomEvent) {
-        let observation = Observation { scheduler: scheduler.clone(), room: room.clone(), event };
+    async fn observe(&self, room: RunningRoom, event: RoomEvent) {
+        let RunningRoom { id, scheduler, handle } = room;
+        let observation = Observation { scheduler, room: id, instance: Some(handle), event };
         self.seen.send(observation).await.unwrap();
     }
 }
@@ -124,21 +125,23 @@ impl Runtime for InstantRuntime {
         let handle = Handle { host: "203.0.113.7".into(), pids: vec![4711], detail: Value::Null };
         let running =
             RunningRoom { id: room.id.clone(), scheduler: room.scheduler.clone(), handle: handle.clone() };
-        self.rooms.lock().unwrap().insert(room.id.clone(), running);
-        self.observe(&room.scheduler, &room.id, RoomEvent::Up).await;
+        self.rooms.lock().unwrap().insert(room.id.clone(), running.clone());
+        self.observe(running, RoomEvent::Up).await;
         Ok(handle)
     }
 
     async fn stop(
         &self,
-        scheduler: &SchedulerName,
+        _: &SchedulerName,
         room: &RoomId,
         _: Option<&Handle>,
         _: Duration,
     ) -> Result<(), RuntimeError> {
         self.answers()?;
-        self.rooms.lock().unwrap().remove(room);
-        self.observe(scheduler, room, RoomEvent::Ended(Ending::Stopped)).await;
+        let stopped = self.rooms.lock().unwrap().remove(room);
+        if let Some(stopped) = stopped {
+            self.observe(stopped, RoomEvent::Ended(Ending::Stopped)).await;
+        }
         Ok(())
     }
 

@@ -183,9 +183,11 @@ async fn ports(directory: &Path, rooms: u32) -> anyhow::Result<Ports> {
 
 async fn insert_rooms(table: &dyn RoomTable, rooms: u32) -> anyhow::Result<()> {
     let (scheduler, region) = (fleet::scheduler(), Region::default_region());
+    table.begin_rebuild(&scheduler).await?;
     for index in 0..rooms {
         table.insert(fleet::new_room(&scheduler, &region, index)).await?;
     }
+    table.end_rebuild(&scheduler).await?;
     Ok(())
 }
 

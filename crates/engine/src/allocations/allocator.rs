@@ -12,6 +12,7 @@ use maestro_core::time::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::ports::store::SchedulerState;
 use crate::services::rooms_wanted;
 use crate::{Engine, Error, Result, with_sources};
 
@@ -130,7 +131,11 @@ impl Allocator {
             // A caller that hung up needs no room.
             queue.remove_where(|waiting| waiting.reply.is_closed());
             if let Err(error) = queue.claim(engine, scheduler, now, &mut claimed).await {
+                if error.is_lost() && has_no_rooms(engine, scheduler).await {
+                    continue;
+                }
                 tracing::warn!(scheduler_name = %scheduler, error = with_sources(&error), "cannot claim rooms");
+                engine.ports.wake.room_changed(scheduler.as_str());
                 for waiting in queue.remove_where(|_| true) {
                     waiting.answer(Err(error.clone().into()));
                 }
@@ -235,6 +240,15 @@ impl Allocator {
     }
 }
 
+/// Whether that a scheduler is not in the room table means that it does not exist, or is just being created. Its requests
+/// are answered like those that found no room.
+async fn has_no_rooms(engine: &Engine, scheduler: &SchedulerName) -> bool {
+    match engine.ports.store.scheduler(scheduler).await {
+        Ok(record) => record.is_none_or(|record| record.state == SchedulerState::Creating),
+        Err(_) => false,
+    }
+}
+
 /// Answers new requests that need no room, because the same request was answered before, and those that would wait in vain.
 /// One that is the same as a request in flight is left alone: it is about to be answered.
 async fn look_up(
@@ -301,7 +315,7 @@ async fn report_demand(engine: &Engine, scheduler: &SchedulerName, queue: Option
 
 async fn no_rooms(engine: &Engine, scheduler: &SchedulerName, waiting: u32) -> Result<NoRooms> {
     let record = engine.scheduler(scheduler.as_str()).await?;
-    let counts = engine.ports.table.counts(scheduler).await?;
+    let counts = engine.fleet_counts(scheduler).await?.counts;
     let desired = rooms_wanted(&record, &counts, waiting);
     let ready = counts.by_status.of(RoomStatus::Ready);
     let occupied = counts.by_status.occupied();

@@ -12,7 +12,8 @@ use maestro_core::allocation::{HoldEnd, HoldStage};
 use maestro_core::scheduler::SchedulerName;
 
 use super::AllocationView;
-use crate::ports::room_table::{DueHold, HoldKey};
+use crate::operations;
+use crate::ports::room_table::{DueHold, HoldKey, OrIfLost};
 use crate::ports::store::{AllocationRecord, Change, Refusal, Transaction};
 use crate::{Engine, Result, with_sources};
 
@@ -74,7 +75,7 @@ async fn mark_returned(engine: &Engine, allocation: &AllocationView) -> Result {
 /// part of the table.
 ///
 /// The holds are read first: a row that was written and ended meanwhile is not taken for one whose hold is missing.
-pub(crate) async fn reconcile(engine: &Engine, scheduler: &SchedulerName) -> Result {
+pub(crate) async fn reconcile(engine: &Engine, scheduler: &SchedulerName) -> operations::Result {
     let table = &engine.ports.table;
     let holds = table.holds(scheduler).await?;
     let rows = engine.ports.store.open_allocations(Some(scheduler)).await?;
@@ -158,7 +159,7 @@ async fn end_of(engine: &Engine, due: &DueHold) -> Result<Option<Change>> {
             let allocation = hold.allocation;
             return Ok(Some(Change::SpendClaim { scheduler, room, number: *number, allocation }));
         }
-        HoldStage::Firm => engine.ports.table.mark(key, HoldEnd::Expired).await?,
+        HoldStage::Firm => engine.ports.table.mark(key, HoldEnd::Expired).await.or_if_lost(None)?,
         HoldStage::Marked(end) => Some(end),
     };
     Ok(end.map(|end| Change::EndAllocation {

@@ -47,6 +47,7 @@ impl Metrics {
             locks_forced: _,
             allocations: _,
             observations: _,
+            table_rebuilds: _,
             fleets,
             events,
             regions_reachable: _,
@@ -65,6 +66,7 @@ impl Metrics {
         self.lock_forced(&record, LockKind::Downscaling);
         self.allocation_answered(&arena(), &Result::Ok(()));
         self.observed(&arena(), &RoomEvent::Up, true);
+        self.table_rebuilt(&record.recipe.game, &record.name);
         fleets.show(reports());
         self.show_events();
         events.show_queues(vec![QueueReport::new(&arena(), "matchmaker", None, at(0))]);
@@ -171,7 +173,7 @@ fn report(policy: &ScalingPolicy) -> FleetReport {
     by_status.add(RoomStatus::Ready);
     let by_region = [(Region::default_region(), by_status)].into();
     let counts = FleetCounts { by_status, by_region, ..FleetCounts::default() };
-    FleetReport { scheduler, counts, locks: locks(), at: at(1) }
+    FleetReport { scheduler, counts, is_lost: false, locks: locks(), at: at(1) }
 }
 
 /// One that somebody holds, and for which somebody waits.

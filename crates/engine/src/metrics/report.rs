@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use crate::ports::room_table::FleetCounts;
 use crate::ports::store::SchedulerRecord;
+use crate::silences::SeenCounts;
 use crate::tasks::interval;
 use crate::{Engine, Result, with_sources};
 
@@ -85,6 +86,7 @@ async fn counts_of(engine: &Engine, scheduler: &SchedulerRecord) -> Option<Fleet
             |error| tracing::warn!(scheduler_name = %name, error = with_sources(error), "rooms not counted"),
         )
         .ok()
+        .and_then(|SeenCounts { counts, is_lost }| (!is_lost).then_some(counts))
 }
 
 /// Of every forwarder: one for which nothing waits is shown with 0.

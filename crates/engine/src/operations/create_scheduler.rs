@@ -10,7 +10,7 @@ use maestro_core::scheduler::VersionStatus;
 
 use crate::ports::Runtime;
 use crate::ports::store::{Change, SchedulerRecord, SchedulerState, SchedulerUpdate};
-use crate::rooms::stopping;
+use crate::rooms::{recovery, stopping};
 
 use super::{Executor, Next, Result, Step, Work, delete_scheduler};
 
@@ -26,6 +26,8 @@ impl Executor for CreateScheduler {
         for runtime in reachable(work) {
             runtime.create_scheduler(scheduler).await?;
         }
+        // It has no rooms yet, which is not the same as that nobody knows which.
+        recovery::rebuild(&work.engine, scheduler, || work.still_owner()).await?;
         // The fleet is looked at right away: nobody who creates a scheduler wants to wait for the next period.
         let mut first_cycle =
             work.engine.new_operation(scheduler, Definition::HealthController, Origin::Engine);
@@ -57,6 +59,7 @@ impl Executor for CreateScheduler {
         for runtime in reachable {
             runtime.delete_scheduler(scheduler).await?;
         }
+        work.engine.ports.table.remove_scheduler(scheduler).await?;
         let keep = work.operation.id;
         let mut step = Step::done();
         step.changes.extend(forget_unless_deleting(&work.scheduler, keep));

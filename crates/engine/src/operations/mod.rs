@@ -26,13 +26,13 @@ use async_trait::async_trait;
 use maestro_core::lock::{Holder, Lock, LockKind, Locks};
 use maestro_core::operation::{DefinitionKind, Operation, Wait};
 use maestro_core::rollout::Refused;
-use maestro_core::scheduler::{Recipe, Version};
+use maestro_core::scheduler::{Recipe, SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp, after};
 
 use crate::Engine;
 use crate::ports::room_table::TableError;
 use crate::ports::runtime::RuntimeError;
-use crate::ports::store::{Change, Guard, Refusal, RoomRecord, SchedulerRecord, StoreError};
+use crate::ports::store::{Change, Guard, RoomRecord, SchedulerRecord, StoreError};
 use crate::worker::Tenure;
 
 pub(crate) use create_scheduler::forget_unless_deleting;
@@ -145,6 +145,9 @@ pub(crate) enum StepError {
     /// Something does not answer: the step is tried again.
     #[error("{0}")]
     NotNow(String),
+    /// The room table has lost this scheduler: the step is tried again when its rooms are in the table again.
+    #[error("{}", TableError::Lost(.0.clone()))]
+    Lost(SchedulerName),
 }
 
 pub(crate) fn executor(kind: DefinitionKind) -> Option<&'static dyn Executor> {
@@ -213,14 +216,16 @@ impl Work {
     /// To be asked before anything that cannot be fenced: who slept too long must not start or stop rooms, even if
     /// nobody else has begun to.
     pub(crate) fn still_owner(&self) -> Result {
-        let stale = || Refusal::StaleToken { scheduler: self.scheduler.name.clone() };
-        if self.tenure.is_over() { Err(StoreError::from(stale()).into()) } else { Ok(()) }
+        self.tenure.check(&self.scheduler.name)
     }
 }
 
 impl From<TableError> for StepError {
     fn from(error: TableError) -> Self {
-        Self::NotNow(error.to_string())
+        match error {
+            unavailable @ TableError::Unavailable(_) => Self::NotNow(unavailable.to_string()),
+            TableError::Lost(scheduler) => Self::Lost(scheduler),
+        }
     }
 }
 
@@ -252,6 +257,7 @@ impl From<StepError> for crate::Error {
         match error {
             StepError::Store(error) => error.into(),
             StepError::Failed(what) | StepError::NotNow(what) => Self::Unavailable { what, source: None },
+            StepError::Lost(scheduler) => TableError::Lost(scheduler).into(),
         }
     }
 }

@@ -1,5 +1,12 @@
 //! The room table: the state of rooms that changes all the time. Pings and observations of runtimes update it directly.
 //! Nothing of it is durable: it may be lost at any time, and is rebuilt from the registry, the runtimes and pings.
+//!
+//! What the table has of a scheduler counts only under a *mark*, which the last step of a rebuild writes. A table that
+//! began empty has no marks, and none of them counts in data that come from elsewhere, such as an old dump or a copy that
+//! lacks the last writes. Without it the table has *lost* the scheduler: what is there may be old, and what is not
+//! there may exist. So [`TableError::Lost`] is the answer to every call about it but these: [`RoomTable::begin_rebuild`],
+//! [`RoomTable::insert`], [`RoomTable::set_allocation_rules`], [`RoomTable::end_rebuild`] and
+//! [`RoomTable::remove_scheduler`]. Calls about several schedulers go on with the others.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,6 +31,17 @@ use super::store::RoomRecord;
 /// show each room once, as it was at some moment of the call. Nothing waits for anything but the table itself.
 #[async_trait]
 pub trait RoomTable: EventRing {
+    /// If the table has lost this scheduler, forgets what is left of it, rules included, so that it can be put into the
+    /// table again. Nothing happens if it is not lost: who comes late harms nobody. Tells whether it is lost.
+    ///
+    /// Several may rebuild at the same time. One may then forget what another has inserted, and the mark be written with
+    /// rooms missing: those that the registry has and the table has not are found like any that it lost singly.
+    async fn begin_rebuild(&self, scheduler: &SchedulerName) -> Result<bool, TableError>;
+
+    /// Writes the mark: the rooms of the scheduler are in the table again. [`TableError::Lost`] if the table was lost
+    /// since the rebuild began: what was inserted before is gone. May be repeated.
+    async fn end_rebuild(&self, scheduler: &SchedulerName) -> Result<(), TableError>;
+
     /// Adds the room. A room that is already in the table stays as it is: the call may be repeated.
     async fn insert(&self, room: NewRoom) -> Result<(), TableError>;
 
@@ -70,24 +88,25 @@ pub trait RoomTable: EventRing {
     /// that are known, have an address and a free slot, are in a region that can be reached, and have pinged since
     /// [`HoldRequest::heard_since`]. Which of them is explained at [`Wish::rank`]; among equals the fullest room, and then
     /// one of the last 64 in the order of removal, chosen by [`HoldRequest::draw`]. If no room was found for a request for
-    /// one, later requests of the call that want the same get none either.
+    /// one, later requests of the call that want the same get none either. All requests of a call are of one scheduler.
     async fn hold(&self, requests: &[HoldRequest<'_>]) -> Result<Vec<HoldAnswer>, TableError>;
 
     /// The rows of these holds are there: provisional ones become firm. Tells of each what it is now. `None`: there is no
-    /// such hold, or the room has been claimed for removal.
+    /// such hold, the room has been claimed for removal, or its scheduler is lost.
     async fn confirm(&self, holds: &[HoldKey]) -> Result<Vec<Option<HoldStage>>, TableError>;
 
     /// Marks a hold as over; the first end counts. Its slot is not free before it is released. Tells which end that was.
     /// `None`: there is no such hold.
     async fn mark(&self, hold: &HoldKey, end: HoldEnd) -> Result<Option<HoldEnd>, TableError>;
 
-    /// Frees the slots of these holds. Nothing happens to those that are not there.
+    /// Frees the slots of these holds. Nothing happens to those that are not there, or whose scheduler is lost.
     async fn release(&self, holds: &[HoldKey]) -> Result<(), TableError>;
 
     /// Puts a hold whose row is there into the table again, unless one of that number is there.
     async fn restore(&self, scheduler: &SchedulerName, room: &RoomId, hold: Hold) -> Result<(), TableError>;
 
-    /// Holds that have to be settled now: see [`Hold::due_at`]. At most `holds_max`, the earliest first.
+    /// Holds that have to be settled now: see [`Hold::due_at`]. At most `holds_max`, the earliest first. None of
+    /// schedulers that are lost.
     async fn due_holds(
         &self,
         now: Timestamp,
@@ -126,7 +145,7 @@ pub trait RoomTable: EventRing {
     /// Removes the room and returns its last state; `None` if there was none.
     async fn remove(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<Option<RoomView>, TableError>;
 
-    /// Removes all rooms of a scheduler.
+    /// Removes all rooms of a scheduler, and the mark first.
     async fn remove_scheduler(&self, scheduler: &SchedulerName) -> Result<(), TableError>;
 
     /// Sets how many matches a room of this scheduler can hold; statuses are composed again.
@@ -409,7 +428,37 @@ impl FleetCounts {
     }
 }
 
-/// The table cannot be reached. The request may or may not have been carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the room table is not available: {0}")]
-pub struct TableError(pub String);
+pub enum TableError {
+    /// The table cannot be reached. The request may or may not have been carried out.
+    #[error("the room table is not available: {0}")]
+    Unavailable(String),
+    /// What it knew of this scheduler is lost or old. Its owner puts the rooms of the registry into it again.
+    #[error(
+        "the room table has lost what it knew of scheduler {0}, and its rooms are being put into it again; try again in a moment"
+    )]
+    Lost(SchedulerName),
+}
+
+impl TableError {
+    pub(crate) fn is_lost(&self) -> bool {
+        match self {
+            Self::Lost(_) => true,
+            Self::Unavailable(_) => false,
+        }
+    }
+}
+
+/// For those who go on with what the registry says.
+pub(crate) trait OrIfLost<T> {
+    fn or_if_lost(self, otherwise: T) -> Result<T, TableError>;
+}
+
+impl<T> OrIfLost<T> for Result<T, TableError> {
+    fn or_if_lost(self, otherwise: T) -> Self {
+        match self {
+            Err(TableError::Lost(_)) => Ok(otherwise),
+            answered => answered,
+        }
+    }
+}

@@ -169,6 +169,10 @@ pub struct RunningRoom {
 pub struct Observation {
     pub scheduler: SchedulerName,
     pub room: RoomId,
+    /// Of which instance: the handle that [`Runtime::start`] returned, or that [`Runtime::adopt`] or [`Runtime::stop`] was
+    /// called with, the latest of them, whatever was started again inside since. What is seen of another instance than the
+    /// registry's is ignored. `None`: the runtime was not told of any.
+    pub instance: Option<Handle>,
     pub event: RoomEvent,
 }
 

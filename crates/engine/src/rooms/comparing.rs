@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 
 use crate::allocations::settling;
 use crate::operations::Result;
-use crate::ports::room_table::{HoldKey, RoomView};
+use crate::ports::room_table::{HoldKey, RoomView, TableError};
 use crate::{Engine, with_sources};
 
 use super::census::Census;
@@ -91,12 +91,27 @@ async fn compare(engine: &Engine, schedulers: Vec<SchedulerName>) -> Result<Opti
     for scheduler in schedulers {
         let none = BTreeSet::new();
         let open = open.get(&scheduler).unwrap_or(&none);
-        let is_held = settling::are_equal(&engine.ports.table.holds(&scheduler).await?, open);
-        if !is_held || engine.ports.table.rooms(&scheduler).await?.iter().any(differs) {
+        let differs = match table_differs(engine, &scheduler, open, differs).await {
+            // Its own cycle puts that right as well.
+            Err(TableError::Lost(_)) => true,
+            looked => looked?,
+        };
+        if differs {
             differing.insert(scheduler);
         }
     }
     Ok(Some(differing))
+}
+
+async fn table_differs(
+    engine: &Engine,
+    scheduler: &SchedulerName,
+    open: &BTreeSet<HoldKey>,
+    differs: impl Fn(&RoomView) -> bool,
+) -> Result<bool, TableError> {
+    let table = &engine.ports.table;
+    let is_held = settling::are_equal(&table.holds(scheduler).await?, open);
+    Ok(!is_held || table.rooms(scheduler).await?.iter().any(differs))
 }
 
 /// What the room table should have of allocations, by scheduler.

@@ -9,15 +9,14 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use maestro_core::room::{Ending, InstanceStatus, RoomId};
-use maestro_core::scheduler::SchedulerName;
 use tokio::sync::{Mutex, mpsc, watch};
 
 use crate::engine::Parts;
 use crate::events::room_gone::room_gone_events;
 use crate::ports::Runtime;
-use crate::ports::room_table::was_ready;
+use crate::ports::room_table::{OrIfLost, TableError, was_ready};
 use crate::ports::runtime::{Observation, RoomEvent};
-use crate::ports::store::{Change, Ended, Intent, StoreError, Transaction};
+use crate::ports::store::{Change, Ended, Intent, Refusal, RoomRecord, StoreError, Transaction};
 use crate::rooms::recovery;
 use crate::{Engine, Error, Result, with_sources};
 
@@ -176,23 +175,37 @@ async fn take_in_at_last(engine: &Engine, observation: Observation) -> RoomId {
 }
 
 async fn take_in(engine: &Engine, observation: &Observation) -> Result {
-    let Observation { scheduler, room, event } = observation;
-    let instance = match event {
+    let Observation { scheduler, room, instance, event } = observation;
+    let row = engine.ports.store.room(scheduler, room).await?;
+    if row.as_ref().is_some_and(|row| row.is_another_than(instance.as_ref())) {
+        tracing::debug!(scheduler_name = %scheduler, room_id = %room, ?event, "seen of another instance of the room");
+        return Ok(());
+    }
+    let status = match event {
         RoomEvent::Pending => InstanceStatus::Pending,
         RoomEvent::Up => InstanceStatus::Ready,
         RoomEvent::GoingDown => InstanceStatus::Terminating,
-        RoomEvent::Ended(ending) => return end_room(engine, scheduler, room, ending).await,
+        RoomEvent::Ended(ending) => return end_room(engine, observation, row, ending).await,
     };
-    if engine.ports.table.observe(scheduler, room, instance).await?.is_some() {
-        engine.ports.wake.room_changed(scheduler.as_str());
+    match engine.ports.table.observe(scheduler, room, status).await {
+        Ok(Some(_)) => engine.ports.wake.room_changed(scheduler.as_str()),
+        Ok(None) => {}
+        // The next comparison has the runtime say it again.
+        Err(TableError::Lost(_)) => engine.reconciled.forget_one(scheduler),
+        Err(error @ TableError::Unavailable(_)) => return Err(error.into()),
     }
     Ok(())
 }
 
-async fn end_room(engine: &Engine, scheduler: &SchedulerName, room: &RoomId, ending: &Ending) -> Result {
-    let row = engine.ports.store.room(scheduler, room).await?.filter(|row| row.ended.is_none());
-    let view = engine.ports.table.room(scheduler, room).await?;
-    if let Some(row) = row {
+async fn end_room(
+    engine: &Engine,
+    observation: &Observation,
+    row: Option<RoomRecord>,
+    ending: &Ending,
+) -> Result {
+    let Observation { scheduler, room, instance, event: _ } = observation;
+    let view = engine.ports.table.room(scheduler, room).await.or_if_lost(None)?;
+    if let Some(row) = row.filter(|row| row.ended.is_none()) {
         let mut ended = Ended::by(ending, engine.now(), was_ready(view.as_ref()));
         if let Intent::Stop(stop) = &row.intent {
             ended.how += &format!("; operation {}: {}", stop.operation, stop.reason);
@@ -204,11 +217,16 @@ async fn end_room(engine: &Engine, scheduler: &SchedulerName, room: &RoomId, end
             found => found?,
         };
         let mut changes = record.map(|record| room_gone_events(engine, &record, &row)).unwrap_or_default();
-        changes.push(Change::EndRoom { scheduler: scheduler.clone(), room: room.clone(), ended });
-        engine.commit(Transaction::new("room ended", scheduler, changes)).await?;
-        engine.event_queued(scheduler);
+        let (scheduler_name, instance) = (scheduler.clone(), instance.clone());
+        changes.push(Change::EndRoom { scheduler: scheduler_name, room: room.clone(), instance, ended });
+        match engine.commit(Transaction::new("room ended", scheduler, changes)).await {
+            Ok(()) => engine.event_queued(scheduler),
+            // The start of another one was written meanwhile.
+            Err(StoreError::Refused(Refusal::OtherInstance(_))) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
     }
-    engine.ports.table.remove(scheduler, room).await?;
+    engine.ports.table.remove(scheduler, room).await.or_if_lost(None)?;
     engine.ports.wake.room_changed(scheduler.as_str());
     Ok(())
 }

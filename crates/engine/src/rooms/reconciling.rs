@@ -126,7 +126,7 @@ async fn restarts(work: &Work, row: &RoomRecord) -> Result<bool> {
 fn without_delay(work: &Work, room: &RoomId, stopped: Result) -> Result<bool> {
     match stopped {
         Ok(()) => Ok(true),
-        Err(error @ (StepError::NotNow(_) | StepError::Failed(_))) => {
+        Err(error @ (StepError::NotNow(_) | StepError::Failed(_) | StepError::Lost(_))) => {
             let scheduler_name = work.scheduler.name.as_str();
             tracing::warn!(scheduler_name, room_id = %room, %error, "room could not be stopped, trying again");
             Ok(false)
@@ -138,6 +138,9 @@ fn without_delay(work: &Work, room: &RoomId, stopped: Result) -> Result<bool> {
 /// Whoever started it could not write that down, and has ended since. Without its handle nobody can tell players where
 /// it is.
 async fn record_start(work: &Work, row: &RoomRecord, room: &RunningRoom, step: &mut Step) -> Result {
+    // What is observed of it from now on is of the instance whose handle is written.
+    work.still_owner()?;
+    work.engine.runtime(&row.region)?.adopt(vec![room.clone()]).await?;
     let address = RoomAddress::of(&room.handle, &row.ports);
     work.engine.ports.table.set_address(&row.scheduler, &row.id, address).await?;
     step.history.push(format!("room {} runs, and its start had not been recorded", row.id));
@@ -153,6 +156,6 @@ async fn end_lost(work: &Work, row: &RoomRecord, step: &mut Step) -> Result {
     let ended = Ended::by(&ending, work.now(), was_ready(view.as_ref()));
     step.history.push(format!("room {} {ending}", row.id));
     step.changes.extend(room_gone_events(&work.engine, &work.scheduler, row));
-    step.changes.push(Change::EndRoom { scheduler: row.scheduler.clone(), room: row.id.clone(), ended });
+    step.changes.push(row.end(ended));
     Ok(())
 }

@@ -13,7 +13,7 @@ use maestro_core::scheduler::{Recipe, Version};
 use crate::allocations::settling;
 use crate::events::room_gone::room_gone_events;
 use crate::operations::{Result, Step, StepError, Work};
-use crate::ports::room_table::{NewRoom, RoomAddress};
+use crate::ports::room_table::{NewRoom, OrIfLost, RoomAddress};
 use crate::ports::runtime::{Handle, RoomToStart, RuntimeError};
 use crate::ports::store::{Change, Ended, NewRoomRecord, RoomRecord};
 use crate::regions::Contact;
@@ -172,7 +172,8 @@ pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Step> {
         match outcome {
             Ok(handle) => {
                 let address = RoomAddress::of(&handle, &row.ports);
-                work.engine.ports.table.set_address(&scheduler, &room, address).await?;
+                // A start is written down in any case. Lost, the table gets the room with the others of the registry.
+                work.engine.ports.table.set_address(&scheduler, &room, address).await.or_if_lost(())?;
                 started.changes.push(Change::RoomStarted { scheduler, room, handle });
             }
             Err(error) => {
@@ -212,12 +213,11 @@ pub(crate) async fn give_up(work: &Work, rows: &[RoomRecord], why: &str) -> Resu
 }
 
 async fn end(work: &Work, row: &RoomRecord, ending: &Ending, step: &mut Step) -> Result {
-    let (scheduler, room) = (row.scheduler.clone(), row.id.clone());
-    work.engine.ports.table.remove(&scheduler, &room).await?;
-    step.history.push(format!("room {room} {ending}"));
+    work.engine.ports.table.remove(&row.scheduler, &row.id).await.or_if_lost(None)?;
+    step.history.push(format!("room {} {ending}", row.id));
     let ended = Ended::by(ending, work.now(), false);
     step.changes.extend(room_gone_events(&work.engine, &work.scheduler, row));
-    step.changes.push(Change::EndRoom { scheduler, room, ended });
+    step.changes.push(row.end(ended));
     Ok(())
 }
 

@@ -103,7 +103,7 @@ pub(crate) fn give_up(work: &Work, row: &RoomRecord) -> Vec<Change> {
     let ending = Ending::GivenUp { why: format!("region {} cannot be reached", row.region) };
     let ended = Ended::by(&ending, work.now(), true);
     let mut changes = room_gone_events(&work.engine, &work.scheduler, row);
-    changes.push(Change::EndRoom { scheduler: row.scheduler.clone(), room: row.id.clone(), ended });
+    changes.push(row.end(ended));
     changes
 }
 

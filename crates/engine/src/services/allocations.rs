@@ -12,7 +12,7 @@ use maestro_core::violation::{Violation, Violations};
 use tokio::sync::oneshot;
 
 use crate::allocations::{AllocationView, WaitingRequest};
-use crate::ports::room_table::HoldKey;
+use crate::ports::room_table::{HoldKey, OrIfLost};
 use crate::ports::store::{
     AllocationPageRequest, AllocationRecord, Change, Refusal, StoreError, Transaction,
 };
@@ -96,7 +96,8 @@ impl Engine {
         let key = record.key();
         // Marked before it is written: a match that begins meanwhile comes too late for this allocation. If the table has
         // lost the hold, only the row counts.
-        let end = self.ports.table.mark(&key, HoldEnd::Returned).await?.unwrap_or(HoldEnd::Returned);
+        let end = self.ports.table.mark(&key, HoldEnd::Returned).await.or_if_lost(None)?;
+        let end = end.unwrap_or(HoldEnd::Returned);
         if end != HoldEnd::Returned {
             self.allocations.hold_ended();
             return already(&record.id, end.into());
@@ -127,7 +128,7 @@ impl Engine {
     /// What a room waits for: its allocations that are certain and whose matches have not begun.
     pub async fn expected_matches(&self, scheduler: &str, room: &str) -> Result<Vec<ExpectedMatch>> {
         let (name, room) = (known_name(scheduler)?, RoomId::new(room));
-        let holds = self.ports.table.holds_of(&name, &room).await?;
+        let holds = self.ports.table.holds_of(&name, &room).await.or_if_lost(Vec::new())?;
         let firm = holds.into_iter().filter(|hold| hold.stage == HoldStage::Firm);
         let expected = firm.map(|hold| ExpectedMatch {
             id: hold.allocation,

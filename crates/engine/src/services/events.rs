@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use crate::events::{enabled, facts_of, timeout_of};
-use crate::ports::room_table::{Ping, PingError};
+use crate::ports::room_table::{Ping, PingError, TableError};
 use crate::ports::store::{
     Change, EventFilter, EventPage, EventPageRequest, IfEnded, NewEvent, Refusal, SchedulerRecord,
     StoreError, Transaction,
@@ -75,7 +75,8 @@ impl Engine {
         let kind = EventKind::Status(status);
         match self.take_in_ping(ping).await {
             Ok(_) => {}
-            Err(PingError::UnknownRoom) if kind.may_be_of_unknown_room() => {}
+            Err(PingError::UnknownRoom | PingError::Table(TableError::Lost(_)))
+                if kind.may_be_of_unknown_room() => {}
             Err(error) => return Err(not_forwarded(RpcCode::FailedPrecondition, error.to_string())),
         }
         self.forward_event(scheduler, room, kind, metadata).await

@@ -8,6 +8,7 @@ use maestro_core::plan::SilentRooms;
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp, after};
 
+use crate::ports::room_table::OrIfLost;
 use crate::ports::store::{Intent, StoreError};
 use crate::{Engine, Result};
 
@@ -94,7 +95,7 @@ impl Engine {
     }
 
     async fn silent_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<SilentRooms>> {
-        let views = self.ports.table.rooms(scheduler).await?;
+        let views = self.ports.table.rooms(scheduler).await.or_if_lost(Vec::new())?;
         let silent = self.spared_rooms(scheduler, &views).await?;
         let spared = views.iter().filter_map(|view| Some((&view.region, silent.get(&view.id)?.until)));
         Ok(SilentRooms::by_region(spared))

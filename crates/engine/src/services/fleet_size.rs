@@ -8,6 +8,7 @@ use maestro_core::resize::{Cluster, Draft, Max, Request, Resized, Strictness, re
 use maestro_core::room::{Purpose, Region, RoomId};
 use maestro_core::violation::{Violation, Violations};
 
+use crate::ports::room_table::OrIfLost;
 use crate::ports::store::{Change, Intent, Refusal, SchedulerRecord, SchedulerState, Transaction};
 use crate::{Engine, Error, Result};
 
@@ -83,7 +84,7 @@ impl Engine {
             if let Intent::Stop(_) = row.intent {
                 return Err(Error::Conflict(format!("room {id} is already being removed")));
             }
-            let view = self.ports.table.room(&record.name, id).await?;
+            let view = self.ports.table.room(&record.name, id).await.or_if_lost(None)?;
             counted += i64::from(view.is_none_or(|view| view.status.counts()));
         }
         let ids: Vec<RoomId> = rooms.into_iter().collect();

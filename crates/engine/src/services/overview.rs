@@ -4,9 +4,10 @@ use maestro_core::autoscaling::{self, Demand};
 use maestro_core::condition::{FleetSeen, Problem};
 use maestro_core::room::RoomStatus;
 
-use crate::operations::whole_fleet;
-use crate::ports::room_table::FleetCounts;
+use crate::operations::{StepError, whole_fleet};
+use crate::ports::room_table::{FleetCounts, OrIfLost};
 use crate::ports::store::SchedulerRecord;
+use crate::silences::SeenCounts;
 use crate::{Engine, Result};
 
 use super::{FleetInfo, SchedulerFilter};
@@ -27,10 +28,11 @@ impl Engine {
         let mut overviews = Vec::new();
         let mut fleets_left = FLEETS_READ_MAX;
         for scheduler in self.schedulers(filter).await? {
-            let counts = self.fleet_counts(&scheduler.name).await?;
-            let waiting = self.ports.table.waiting(&scheduler.name, self.now()).await?;
-            let wanted = rooms_wanted(&scheduler, &counts, waiting);
-            let problem = self.problem_of(&scheduler, &counts, wanted, &mut fleets_left).await?;
+            let seen = self.fleet_counts(&scheduler.name).await?;
+            let waiting = self.ports.table.waiting(&scheduler.name, self.now()).await.or_if_lost(0)?;
+            let wanted = rooms_wanted(&scheduler, &seen.counts, waiting);
+            let problem = self.problem_of(&scheduler, &seen, wanted, &mut fleets_left).await?;
+            let counts = seen.counts;
             overviews.push(FleetOverview { info: FleetInfo { scheduler, counts }, wanted, problem });
         }
         Ok(overviews)
@@ -39,7 +41,7 @@ impl Engine {
     async fn problem_of(
         &self,
         scheduler: &SchedulerRecord,
-        counts: &FleetCounts,
+        SeenCounts { counts, is_lost }: &SeenCounts,
         wanted: u32,
         fleets_left: &mut usize,
     ) -> Result<Option<Problem>> {
@@ -58,11 +60,14 @@ impl Engine {
             ..FleetSeen::default()
         };
         let may_be_silent = self.may_be_silent(counts.by_region.keys());
-        if (seen.missing() == 0 && !may_be_silent) || *fleets_left == 0 {
+        if (seen.missing() == 0 && !may_be_silent) || *is_lost || *fleets_left == 0 {
             return Ok(seen.problem());
         }
         *fleets_left -= 1;
-        let (seen_now, fleet) = whole_fleet(self, &scheduler.name, None).await?;
+        let (seen_now, fleet) = match whole_fleet(self, &scheduler.name, None).await {
+            Err(StepError::Lost(_)) => return Ok(seen.problem()),
+            fleet => fleet?,
+        };
         let plan = fleet.plan(&seen_now);
         Ok(FleetSeen { failed: fleet.latest_failure(), held_back: &plan.held_back, ..seen }.problem())
     }

@@ -3,7 +3,7 @@
 
 use maestro_core::room::{HostPort, PingStatus, Purpose, RoomId};
 
-use crate::ports::room_table::{Ping, PingError, Pinged};
+use crate::ports::room_table::{Ping, PingError, Pinged, TableError};
 use crate::{Engine, Error, Result};
 
 use super::known_name;
@@ -37,7 +37,10 @@ impl Engine {
         let late_max = i64::try_from(self.settings.room_ping_timeout.0 / 1000).unwrap_or(i64::MAX);
         let pinged = self.ports.table.ping(Ping { matches, late_max, ..ping }, self.now()).await;
         let pinged = pinged.inspect_err(|error| match error {
-            PingError::Table(_) => self.pings_refused(),
+            PingError::Table(TableError::Unavailable(_)) => self.pings_refused(),
+            // If there is such a scheduler, its owner puts its rooms into the table again. They are listened to from then
+            // on, so that this counts as nobody's silence.
+            PingError::Table(TableError::Lost(_)) => self.ports.wake.room_changed(ping.scheduler),
             PingError::UnknownRoom | PingError::Refused { .. } => {}
         })?;
         if pinged.changed() {

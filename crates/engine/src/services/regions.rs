@@ -51,7 +51,7 @@ impl Engine {
         let said = self.ports.store.regions().await?;
         let mut rooms: BTreeMap<Region, StatusCounts> = BTreeMap::new();
         for scheduler in self.ports.store.scheduler_names().await? {
-            for (region, counts) in self.fleet_counts(&scheduler).await?.by_region {
+            for (region, counts) in self.fleet_counts(&scheduler).await?.counts.by_region {
                 *rooms.entry(region).or_default() += &counts;
             }
         }

@@ -9,7 +9,7 @@ use maestro_core::room::Region;
 use maestro_core::scheduler::{OccupiedRooms, Version, VersionStatus};
 use maestro_core::time::{Timestamp, after};
 
-use crate::operations::{occupied_pace, validation_attempts, whole_fleet};
+use crate::operations::{StepError, occupied_pace, validation_attempts, whole_fleet};
 use crate::ports::store::{RolloutRecord, RolloutState, RoomCount, SchedulerRecord, VersionRecord};
 use crate::{Engine, Error, Result};
 
@@ -92,11 +92,16 @@ impl Engine {
         }
         let mut occupied = OccupiedOldRooms::default();
         if let Some(rollout) = &record.rollout {
-            let (seen, fleet) = whole_fleet(self, &record.name, None).await?;
-            occupied = self.occupied_old_rooms(&record, rollout, &fleet.facts);
-            let silent = SilentRooms::among(fleet.facts.iter().filter(|room| room.old), self.now());
-            let no_place = no_place(&fleet.plan(&seen));
-            waiting_for.push(replacement(rollout, &rooms, &silent, occupied, no_place));
+            match whole_fleet(self, &record.name, None).await {
+                Err(lost @ StepError::Lost(_)) => waiting_for.push(lost.to_string()),
+                fleet => {
+                    let (seen, fleet) = fleet?;
+                    occupied = self.occupied_old_rooms(&record, rollout, &fleet.facts);
+                    let silent = SilentRooms::among(fleet.facts.iter().filter(|room| room.old), self.now());
+                    let no_place = no_place(&fleet.plan(&seen));
+                    waiting_for.push(replacement(rollout, &rooms, &silent, occupied, no_place));
+                }
+            }
         }
         let ReplacedRooms { by_version: rooms_by_version, old: old_rooms, new: new_rooms, .. } = rooms;
         let total = old_rooms + new_rooms;

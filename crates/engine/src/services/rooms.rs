@@ -6,7 +6,7 @@ use maestro_core::room::{HostPort, Purpose, Region, RoomId, RoomStatus};
 use maestro_core::scheduler::Version;
 use maestro_core::time::Timestamp;
 
-use crate::ports::room_table::RoomView;
+use crate::ports::room_table::{OrIfLost, RoomView};
 use crate::ports::store::{Ended, Intent, RoomRecord};
 use crate::{Engine, Error, Result};
 
@@ -46,7 +46,7 @@ impl Engine {
     pub async fn rooms(&self, scheduler: &str) -> Result<Vec<ListedRoom>> {
         let name = self.scheduler_name(scheduler).await?;
         let rows = self.ports.store.live_rooms(&name).await?;
-        let views = self.ports.table.rooms(&name).await?;
+        let views = self.ports.table.rooms(&name).await.or_if_lost(Vec::new())?;
         let silent = self.spared_rooms(&name, &views).await?;
         let views: BTreeMap<_, _> = views.into_iter().map(|view| (view.id.clone(), view)).collect();
         let listed = |row: RoomRecord| {
@@ -69,7 +69,7 @@ impl Engine {
         let name = self.scheduler_name(scheduler).await?;
         let id = RoomId::new(id);
         let row = self.ports.store.room(&name, &id).await?.ok_or_else(missing)?;
-        let view = self.ports.table.room(&name, &id).await?;
+        let view = self.ports.table.room(&name, &id).await.or_if_lost(None)?;
         let silent = self.spared_rooms(&name, &view).await?.remove(&id);
         Ok(ListedRoom { silent, ..listed(row, view.as_ref()) })
     }

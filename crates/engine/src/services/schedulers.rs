@@ -208,7 +208,7 @@ impl Engine {
 
     /// What the room table counts of such a scheduler: its rooms go on, and ping.
     pub async fn counts_of_unreadable(&self, scheduler: &UnreadableScheduler) -> Result<FleetCounts> {
-        Ok(self.fleet_counts(&scheduler.name).await?)
+        Ok(self.fleet_counts(&scheduler.name).await?.counts)
     }
 
     /// A scheduler's name, if there is one of that name, readable or not.
@@ -233,7 +233,7 @@ impl Engine {
     pub async fn fleet_infos(&self, game: Option<String>) -> Result<Vec<FleetInfo>> {
         let mut infos = Vec::new();
         for scheduler in self.schedulers(&SchedulerFilter { game, ..SchedulerFilter::default() }).await? {
-            let counts = self.fleet_counts(&scheduler.name).await?;
+            let counts = self.fleet_counts(&scheduler.name).await?.counts;
             infos.push(FleetInfo { scheduler, counts });
         }
         Ok(infos)

@@ -91,7 +91,7 @@ fn of_change(change: &Change, owned: Option<&SchedulerName>) -> [Option<What>; 2
         Change::IntendStop { scheduler, room, stop, unless } => {
             [unless.takes_held.then(|| takes_held(scheduler, room, stop.at)), None]
         }
-        Change::EndRoom { scheduler, room, ended } => {
+        Change::EndRoom { scheduler, room, instance: _, ended } => {
             let Ended { at, how, cause, was_ready: _ } = ended;
             let what = Happened::RoomEnded { room: room.clone(), how: how.as_str().into(), cause: *cause };
             [Some(takes_held(scheduler, room, *at)), Some(What::Event(Some(scheduler.clone()), what))]

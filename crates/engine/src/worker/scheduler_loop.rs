@@ -63,6 +63,8 @@ pub(super) struct SchedulerLoop {
     /// What has failed if a turn ends with an error.
     attempted: WorkerFailure,
     retry: Duration,
+    /// The room table, and nothing else since.
+    has_rebuilt: bool,
 }
 
 enum Turn {
@@ -99,6 +101,7 @@ impl SchedulerLoop {
             cycle_is_owed: false,
             attempted: WorkerFailure::Next,
             retry: FIRST_RETRY,
+            has_rebuilt: false,
             engine,
             scheduler,
             guard,
@@ -119,6 +122,7 @@ impl SchedulerLoop {
                 Ok(turn) => {
                     taken_over = true;
                     self.retry = FIRST_RETRY;
+                    self.has_rebuilt = false;
                     match turn {
                         Turn::Busy => {}
                         Turn::Idle(until) => self.wait_until(until).await,
@@ -129,9 +133,13 @@ impl SchedulerLoop {
                     tracing::warn!(scheduler_name = %self.scheduler, "another worker owns the scheduler now");
                     break;
                 }
+                Err(StepError::Lost(scheduler)) if scheduler == self.scheduler && !self.has_rebuilt => {
+                    self.rebuild_table().await;
+                }
                 Err(error) => self.back_off(&error).await,
             }
         }
+        self.engine.health().clear(&self.table_component());
         self.engine.reconciled.end(&self.scheduler);
         self.engine.metrics.worker_ended(self.scheduler.as_str());
     }
@@ -142,6 +150,34 @@ impl SchedulerLoop {
         tracing::warn!(scheduler_name = %self.scheduler, error, retry_in = ?self.retry, "cannot go on now");
         self.wait_until(Instant::now() + self.retry).await;
         self.retry = longer(self.retry);
+        self.has_rebuilt = false;
+    }
+
+    /// Puts the rooms of the registry into the room table, which has lost them. Until that is done, nothing that depends on
+    /// rooms is.
+    async fn rebuild_table(&mut self) {
+        let (engine, scheduler) = (self.engine.clone(), self.scheduler.clone());
+        let lost = StepError::Lost(scheduler.clone());
+        tracing::warn!(scheduler_name = %scheduler, "{lost}");
+        engine.health().degraded(self.table_component(), lost.to_string());
+        match recovery::rebuild(&engine, &scheduler, || self.stepper.still_owner()).await {
+            Ok(is_rebuilt) => {
+                engine.health().clear(&self.table_component());
+                if is_rebuilt {
+                    engine.metrics.table_rebuilt(&self.stepper.game, &scheduler);
+                }
+                // Lost once more before anything came of it, it is not tried again at once.
+                self.has_rebuilt = true;
+                self.settled = None;
+                self.check_in(Duration::ZERO);
+            }
+            Err(error) => self.back_off(&error).await,
+        }
+    }
+
+    /// What stands for its part of the room table in [`crate::Health`].
+    fn table_component(&self) -> String {
+        format!("room table of scheduler {}", self.scheduler)
     }
 
     async fn wait_until(&mut self, until: Instant) {

@@ -101,6 +101,11 @@ impl Stepper {
         }
     }
 
+    /// See [`Work::still_owner`].
+    pub(super) fn still_owner(&self) -> Result {
+        self.tenure.check(&self.guard.scheduler)
+    }
+
     /// One step of the operation that holds the slot. True: it gave the slot up, ended or parked. `planned`: what a health
     /// cycle begins with.
     pub(super) async fn advance(
@@ -216,7 +221,7 @@ impl Stepper {
             StepError::Store(StoreError::Refused(refusal)) if refusal.is_for_good() => {
                 return self.give_up(operation, refusal.to_string()).await;
             }
-            error @ StepError::Store(_) => return Err(error),
+            error @ (StepError::Store(_) | StepError::Lost(_)) => return Err(error),
         }
         Ok(false)
     }

@@ -4,9 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use maestro_core::scheduler::SchedulerName;
 use parking_lot::Mutex;
 
+use crate::operations::Result;
 use crate::ports::Clock;
+use crate::ports::store::{Refusal, StoreError};
 
 /// Cheap to clone; all clones are one.
 #[derive(Clone)]
@@ -29,6 +32,12 @@ impl Tenure {
 
     pub(crate) fn is_over(&self) -> bool {
         *self.end.lock() <= self.clock.since_boot()
+    }
+
+    /// An error if it is over: somebody else may own the scheduler.
+    pub(crate) fn check(&self, scheduler: &SchedulerName) -> Result {
+        let stale = || Refusal::StaleToken { scheduler: scheduler.clone() };
+        if self.is_over() { Err(StoreError::from(stale()).into()) } else { Ok(()) }
     }
 }
 

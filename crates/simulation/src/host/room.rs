@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use maestro_core::room::{HostPort, PingStatus, RoomId};
 use maestro_core::scheduler::SchedulerName;
-use maestro_engine::ports::runtime::{Handle, RoomEvent};
+use maestro_engine::ports::runtime::{Handle, Observation, RoomEvent};
 use serde_json::json;
 
 use super::habits::Habits;
@@ -58,6 +58,11 @@ impl Phase {
 impl Room {
     pub(crate) fn handle(&self) -> Handle {
         Handle { host: ADDRESS.into(), pids: vec![self.pid], detail: json!({ "pid": self.pid }) }
+    }
+
+    pub(crate) fn observation(&self, event: RoomEvent) -> Observation {
+        let instance = Some(self.handle());
+        Observation { scheduler: self.scheduler.clone(), room: self.id.clone(), instance, event }
     }
 
     pub(crate) fn is(&self, handle: &Handle) -> bool {

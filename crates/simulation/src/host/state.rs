@@ -282,7 +282,7 @@ impl State {
         let Some(room) = self.rooms.get(id) else {
             return;
         };
-        let observation = Observation { scheduler: room.scheduler.clone(), room: id.clone(), event };
+        let observation = room.observation(event);
         let watchers = self.watchers.values();
         let watching = watchers.filter(|watcher| watcher.watched.contains(id));
         self.outbox.extend(
@@ -302,8 +302,7 @@ impl State {
         let Some(room) = self.rooms.get(id) else {
             return false;
         };
-        let observation =
-            Observation { scheduler: room.scheduler.clone(), room: id.clone(), event: room.phase.event() };
+        let observation = room.observation(room.phase.event());
         if let Some(watcher) = self.watchers.get_mut(&watcher) {
             watcher.watched.insert(id.clone());
         }

@@ -192,13 +192,26 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn end_room(&mut self, scheduler: &SchedulerName, room: &RoomId, ended: Ended) {
+    pub(super) fn end_room(
+        &mut self,
+        scheduler: &SchedulerName,
+        room: &RoomId,
+        instance: Option<&Handle>,
+        ended: Ended,
+    ) -> Result<(), Refusal> {
+        let is_other = |instance: &Handle| {
+            let handle = self.rooms.get(room).and_then(|record| record.handle.as_ref());
+            handle.is_some_and(|handle| !handle.is_of_same_instance(instance))
+        };
+        if self.live_rooms.contains(&(scheduler.clone(), room.clone())) && instance.is_some_and(is_other) {
+            return Err(Refusal::OtherInstance(room.clone()));
+        }
         let (at, how) = (ended.at, ended.how.clone());
         let Some((region, ports)) = self.change_live(scheduler, room, |record| {
             record.ended = Some(ended);
             (record.region.clone(), record.ports.clone())
         }) else {
-            return;
+            return Ok(());
         };
         for port in ports {
             self.ports.remove(&(region.clone(), port.host_port));
@@ -206,6 +219,7 @@ impl State {
         self.lose_allocations(scheduler, room, &how, at);
         self.live_rooms.remove(&(scheduler.clone(), room.clone()));
         self.ended_rooms.put((scheduler.clone(), at, room.clone()), ());
+        Ok(())
     }
 
     pub(super) fn forget_rooms(&mut self, scheduler: &SchedulerName, rooms: &[RoomId]) {

@@ -175,9 +175,8 @@ impl State {
                 self.forget_fleet_deltas(&scheduler, before);
                 Ok(())
             }
-            Change::EndRoom { scheduler, room, ended } => {
-                self.end_room(&scheduler, &room, ended);
-                Ok(())
+            Change::EndRoom { scheduler, room, instance, ended } => {
+                self.end_room(&scheduler, &room, instance.as_ref(), ended)
             }
             Change::ForgetRooms { scheduler, rooms } => {
                 self.forget_rooms(&scheduler, &rooms);

@@ -177,7 +177,7 @@ fn a_room_that_is_written_off_unseen_is_noticed() {
         let write_off = async |room: &RoomId| {
             let (at, how) = (world.now(), "lost".into());
             let ended = Ended { at, how, cause: EndCause::Unknown, was_ready: true };
-            let end = Change::EndRoom { scheduler: arena(), room: room.clone(), ended };
+            let end = Change::EndRoom { scheduler: arena(), room: room.clone(), instance: None, ended };
             world
                 .engine()
                 .ports()

@@ -154,7 +154,7 @@ fn old_rooms_are_forgotten_although_older_ones_cannot_be_reached() {
             };
             let (scheduler, id) = (arena(), room.id.clone());
             let ended = Ended { at: began + Duration::from_millis(number.into()), ..fixtures::ended(0) };
-            let end = Change::EndRoom { scheduler, room: id, ended };
+            let end = Change::EndRoom { scheduler, room: id, instance: None, ended };
             fixtures::accept(world.store(), vec![Change::IntendRoom(room), end]).await;
         };
         for number in 0..LOST {

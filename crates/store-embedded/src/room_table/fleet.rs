@@ -11,7 +11,7 @@ use maestro_engine::ports::room_table::{FleetCounts, NewRoom, RoomView};
 use parking_lot::Mutex;
 
 use super::counts;
-use super::events::Events;
+use super::fleets::Fleet;
 use super::index::{Due, Index};
 use super::room::{CountedRoom, Room};
 
@@ -21,19 +21,25 @@ pub(super) type Shard = HashMap<SchedulerName, FleetShard, FixedState>;
 pub(super) struct FleetShard {
     rooms: HashMap<RoomId, Room, FixedState>,
     pub(super) counts: FleetCounts,
-    fleet: Fleet,
-}
-
-/// What a part is of.
-pub(super) struct Fleet {
-    pub(super) scheduler: SchedulerName,
-    pub(super) index: Arc<Mutex<Index>>,
-    pub(super) events: Arc<Events>,
+    fleet: Arc<Fleet>,
 }
 
 impl FleetShard {
-    pub(super) fn new(fleet: Fleet) -> Self {
+    pub(super) fn new(fleet: Arc<Fleet>) -> Self {
         Self { rooms: HashMap::default(), counts: FleetCounts::default(), fleet }
+    }
+
+    /// The same part of a copy of the fleet.
+    pub(super) fn copied(&self, fleet: Arc<Fleet>) -> Self {
+        Self { rooms: self.rooms.clone(), counts: self.counts.clone(), fleet }
+    }
+
+    pub(super) fn is_of(&self, fleet: &Arc<Fleet>) -> bool {
+        Arc::ptr_eq(&self.fleet, fleet)
+    }
+
+    pub(super) fn is_marked(&self) -> bool {
+        self.fleet.is_marked()
     }
 
     pub(super) fn insert(&mut self, new: NewRoom) {
@@ -93,7 +99,7 @@ fn changed<T>(
     room: &mut Room,
     change: impl FnOnce(&mut Room) -> T,
 ) -> T {
-    let Fleet { scheduler, index, events } = fleet;
+    let Fleet { scheduler, index, events, .. } = fleet;
     let (before, status_before) = (room.counted(), room.status());
     // Most rooms have no holds, and this copies nothing.
     let holds_before = room.holds().cloned();

@@ -1,7 +1,5 @@
 //! Rooms for matchmakers: finding them in a fleet's index, and the holds that are due.
 
-use std::sync::Arc;
-
 use maestro_core::allocation::{AllocationId, CANDIDATES_MAX, Hold, Wish};
 use maestro_core::room::RoomId;
 use maestro_core::scheduler::SchedulerName;
@@ -10,6 +8,7 @@ use maestro_engine::ports::room_table::{DueHold, HeldRoom, HoldAnswer, HoldKey, 
 use parking_lot::Mutex;
 
 use super::MemoryRoomTable;
+use super::fleets::Fleet;
 use super::index::{Due, Index};
 use super::room::{HoldOutcome, Room};
 
@@ -21,22 +20,16 @@ enum Candidate {
 }
 
 impl MemoryRoomTable {
-    /// The index of a fleet, made if there is none.
-    pub(super) fn index(&self, scheduler: &SchedulerName) -> Arc<Mutex<Index>> {
-        if let Some(index) = self.indexes.read().get(scheduler) {
-            return index.clone();
-        }
-        self.indexes.write().entry(scheduler.clone()).or_default().clone()
-    }
-
+    /// `None`: there is no such room, or the fleet is lost.
     pub(super) fn change_held<T>(&self, key: &HoldKey, change: impl FnOnce(&mut Room) -> T) -> Option<T> {
+        self.known(&key.scheduler).ok()?;
         self.change(key.scheduler.as_str(), key.room.as_str(), change)
     }
 
-    pub(super) fn hold_all_or_none(&self, request: &HoldRequest<'_>) -> HoldAnswer {
+    pub(super) fn hold_all_or_none(&self, index: &Mutex<Index>, request: &HoldRequest<'_>) -> HoldAnswer {
         let mut held: Vec<HeldRoom> = Vec::with_capacity(request.allocations.len());
         for (place, allocation) in request.allocations.iter().enumerate() {
-            match self.hold_one(request, *allocation, request.draw.wrapping_add(place as u64)) {
+            match self.hold_one(index, request, *allocation, request.draw.wrapping_add(place as u64)) {
                 Some(room) => held.push(room),
                 None => {
                     for HeldRoom { room, number, .. } in held {
@@ -49,11 +42,16 @@ impl MemoryRoomTable {
         HoldAnswer::Held(held)
     }
 
-    fn hold_one(&self, request: &HoldRequest<'_>, allocation: AllocationId, draw: u64) -> Option<HeldRoom> {
-        let index = self.indexes.read().get(request.scheduler)?.clone();
+    fn hold_one(
+        &self,
+        index: &Mutex<Index>,
+        request: &HoldRequest<'_>,
+        allocation: AllocationId,
+        draw: u64,
+    ) -> Option<HeldRoom> {
         let anything = [Wish::default()];
         let wishes = if request.wishes.is_empty() { &anything[..] } else { request.wishes };
-        wishes.iter().find_map(|wish| self.hold_as_wished(request, wish, &index, allocation, draw))
+        wishes.iter().find_map(|wish| self.hold_as_wished(request, wish, index, allocation, draw))
     }
 
     fn hold_as_wished(
@@ -117,14 +115,13 @@ impl MemoryRoomTable {
     }
 
     pub(super) fn due_now(&self, now: Timestamp, ping_timeout: Millis, holds_max: usize) -> Vec<DueHold> {
-        let indexes: Vec<_> =
-            self.indexes.read().iter().map(|(name, index)| (name.clone(), index.clone())).collect();
+        let fleets: Vec<_> = self.fleets.read().values().filter(|fleet| fleet.is_marked()).cloned().collect();
         let mut due = Vec::new();
-        for (scheduler, index) in indexes {
-            let listed = index.lock().due(now, ping_timeout, holds_max);
+        for fleet in fleets {
+            let listed = fleet.index.lock().due(now, ping_timeout, holds_max);
             // It may have changed meanwhile.
             let is_due = |due: &DueHold| due.hold.due_at(ping_timeout) <= now;
-            due.extend(self.existing(&scheduler, listed).filter(is_due));
+            due.extend(self.existing(&fleet.scheduler, listed).filter(is_due));
         }
         due.sort_by(|one, other| {
             let order = |due: &DueHold| (due.hold.due_at(ping_timeout), due.key.clone());
@@ -134,10 +131,9 @@ impl MemoryRoomTable {
         due
     }
 
-    pub(super) fn all_holds(&self, scheduler: &SchedulerName) -> Vec<DueHold> {
-        let index = self.index(scheduler);
-        let listed = index.lock().all_due().cloned().collect();
-        self.existing(scheduler, listed).collect()
+    pub(super) fn all_holds(&self, fleet: &Fleet) -> Vec<DueHold> {
+        let listed = fleet.index.lock().all_due().cloned().collect();
+        self.existing(&fleet.scheduler, listed).collect()
     }
 
     /// Looked up one by one: a shard is never locked while the index is.

@@ -13,7 +13,7 @@ use maestro_core::time::{Millis, Timestamp, after};
 /// Callers who look at the same time mostly choose different ones of so many rooms.
 const SPREAD: usize = 64;
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Index {
     pub(super) rules: AllocationRules,
     pub(super) waiting: WaitingDemand,

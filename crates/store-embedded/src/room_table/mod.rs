@@ -8,6 +8,7 @@
 mod counts;
 mod events;
 mod fleet;
+mod fleets;
 mod holding;
 mod index;
 mod room;
@@ -28,12 +29,12 @@ use maestro_engine::ports::room_table::{
     RoomAddress, RoomView, StatusChange, TableError,
 };
 use maestro_engine::ports::{Clock, Randomness, RoomTable};
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::MachineClock;
 use events::{Events, drawn_by_machine};
-use fleet::{Fleet, FleetShard, Shard};
-use index::Index;
+use fleet::{FleetShard, Shard};
+use fleets::{Fleet, Fleets};
 use room::Room;
 
 /// Enough that threads seldom meet, few enough that a sum over all of them costs a few microseconds.
@@ -45,8 +46,7 @@ const SHARD_HASHER: FixedState = FixedState::with_seed(1);
 
 pub struct MemoryRoomTable {
     shards: [Mutex<Shard>; SHARDS],
-    /// What is known of whole fleets. An index outlives the last room of its fleet, and goes with the scheduler.
-    indexes: RwLock<HashMap<SchedulerName, Arc<Mutex<Index>>, FixedState>>,
+    fleets: Fleets,
     /// One at a time claims rooms for matchmakers: of two who want several rooms each, one gets them.
     holding: Mutex<()>,
     /// What people and tools watch.
@@ -67,9 +67,30 @@ impl MemoryRoomTable {
     fn with_events(events: Events) -> Self {
         Self {
             shards: std::array::from_fn(|_| Mutex::default()),
-            indexes: RwLock::default(),
+            fleets: Fleets::default(),
             holding: Mutex::default(),
             events: Arc::new(events),
+        }
+    }
+
+    /// What it knows now, as another table has it that begins with a dump of this one. `keeps_marks`: what it has counts.
+    pub fn dumped(&self, keeps_marks: bool) -> Self {
+        let fleets: HashMap<_, _, FixedState> = {
+            let fleets = self.fleets.read();
+            let copied = |(name, fleet): (&SchedulerName, &Arc<Fleet>)| {
+                (name.clone(), Arc::new(fleet.copied(keeps_marks)))
+            };
+            fleets.iter().map(copied).collect()
+        };
+        let part = |(name, part): (&SchedulerName, &FleetShard)| {
+            Some((name.clone(), part.copied(fleets.get(name)?.clone())))
+        };
+        let shard = |index: usize| Mutex::new(self.shards[index].lock().iter().filter_map(part).collect());
+        Self {
+            shards: std::array::from_fn(shard),
+            fleets: Fleets::new(fleets),
+            holding: Mutex::default(),
+            events: Arc::clone(&self.events),
         }
     }
 
@@ -99,17 +120,32 @@ impl Default for MemoryRoomTable {
 
 #[async_trait]
 impl RoomTable for MemoryRoomTable {
+    async fn begin_rebuild(&self, scheduler: &SchedulerName) -> Result<bool, TableError> {
+        Ok(self.forget_if_lost(scheduler))
+    }
+
+    async fn end_rebuild(&self, scheduler: &SchedulerName) -> Result<(), TableError> {
+        self.set_mark(scheduler)
+    }
+
     async fn insert(&self, room: NewRoom) -> Result<(), TableError> {
-        let (scheduler, index) = (room.scheduler.clone(), self.index(&room.scheduler));
-        let fleet = || Fleet { scheduler, index, events: Arc::clone(&self.events) };
+        // In this order, a fleet that is forgotten now takes the room along, or the room becomes one of the next fleet.
         let mut shard = self.shard(room.id.as_str());
-        shard.entry(room.scheduler.clone()).or_insert_with(|| FleetShard::new(fleet())).insert(room);
+        let fleet = self.fleet(&room.scheduler);
+        let part = shard.entry(room.scheduler.clone()).or_insert_with(|| FleetShard::new(fleet.clone()));
+        if !part.is_of(&fleet) {
+            *part = FleetShard::new(fleet);
+        }
+        part.insert(room);
         Ok(())
     }
 
     async fn ping(&self, ping: Ping<'_>, at: Timestamp) -> Result<Pinged, PingError> {
-        let pinged = self.change(ping.scheduler, ping.room, |room| room.ping(&ping, at));
-        pinged.unwrap_or(Err(PingError::UnknownRoom))
+        let pinged = match self.shard(ping.room).get_mut(ping.scheduler).filter(|part| part.is_marked()) {
+            Some(part) => part.change(ping.room, |room| room.ping(&ping, at)),
+            None => None,
+        };
+        pinged.unwrap_or_else(|| Err(self.not_found(ping.scheduler)))
     }
 
     async fn observe(
@@ -118,6 +154,7 @@ impl RoomTable for MemoryRoomTable {
         room: &RoomId,
         instance: InstanceStatus,
     ) -> Result<Option<StatusChange>, TableError> {
+        self.known(scheduler)?;
         Ok(self.change(scheduler.as_str(), room.as_str(), |room| room.observe(instance)).flatten())
     }
 
@@ -127,11 +164,13 @@ impl RoomTable for MemoryRoomTable {
         room: &RoomId,
         address: RoomAddress,
     ) -> Result<(), TableError> {
+        self.known(scheduler)?;
         self.change(scheduler.as_str(), room.as_str(), |room| room.set_address(address));
         Ok(())
     }
 
     async fn claim(&self, claim: Claim<'_>) -> Result<Vec<RoomId>, TableError> {
+        self.known(claim.scheduler)?;
         let mut needed = [false; SHARDS];
         for room in claim.candidates {
             needed[shard_of(room.as_str())] = true;
@@ -171,6 +210,7 @@ impl RoomTable for MemoryRoomTable {
         operation: OperationId,
         rooms: &[RoomId],
     ) -> Result<(), TableError> {
+        self.known(scheduler)?;
         for id in rooms {
             self.change(scheduler.as_str(), id.as_str(), |room| room.unclaim(operation));
         }
@@ -178,6 +218,8 @@ impl RoomTable for MemoryRoomTable {
     }
 
     async fn hold(&self, requests: &[HoldRequest<'_>]) -> Result<Vec<HoldAnswer>, TableError> {
+        let Some(first) = requests.first() else { return Ok(Vec::new()) };
+        let fleet = self.known(first.scheduler)?;
         let _one_at_a_time = self.holding.lock();
         // Those who wait mostly want the same, and each would look at hundreds of rooms again.
         let mut not_found: Vec<&HoldRequest<'_>> = Vec::new();
@@ -185,7 +227,7 @@ impl RoomTable for MemoryRoomTable {
             if not_found.iter().any(|other| other.wants_the_same(request)) {
                 return HoldAnswer::NotEnough;
             }
-            let answer = self.hold_all_or_none(request);
+            let answer = self.hold_all_or_none(&fleet.index, request);
             if request.allocations.len() == 1 && answer == HoldAnswer::NotEnough {
                 not_found.push(request);
             }
@@ -200,6 +242,7 @@ impl RoomTable for MemoryRoomTable {
     }
 
     async fn mark(&self, hold: &HoldKey, end: HoldEnd) -> Result<Option<HoldEnd>, TableError> {
+        self.known(&hold.scheduler)?;
         Ok(self.change_held(hold, |room| room.mark(hold.number, end)).flatten())
     }
 
@@ -211,6 +254,7 @@ impl RoomTable for MemoryRoomTable {
     }
 
     async fn restore(&self, scheduler: &SchedulerName, room: &RoomId, hold: Hold) -> Result<(), TableError> {
+        self.known(scheduler)?;
         self.change(scheduler.as_str(), room.as_str(), |room| room.restore(hold));
         Ok(())
     }
@@ -225,17 +269,18 @@ impl RoomTable for MemoryRoomTable {
     }
 
     async fn holds_of(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<Vec<Hold>, TableError> {
+        self.known(scheduler)?;
         let shard = self.shard(room.as_str());
         let holds = shard.get(scheduler).and_then(|part| part.room(room.as_str())?.holds());
         Ok(holds.into_iter().flat_map(Holds::iter).cloned().collect())
     }
 
     async fn holds(&self, scheduler: &SchedulerName) -> Result<Vec<DueHold>, TableError> {
-        Ok(self.all_holds(scheduler))
+        Ok(self.all_holds(&*self.known(scheduler)?))
     }
 
     async fn allocation_rules(&self, scheduler: &SchedulerName) -> Result<AllocationRules, TableError> {
-        Ok(self.indexes.read().get(scheduler).map(|index| index.lock().rules.clone()).unwrap_or_default())
+        Ok(self.known(scheduler)?.index.lock().rules.clone())
     }
 
     async fn set_allocation_rules(
@@ -243,7 +288,7 @@ impl RoomTable for MemoryRoomTable {
         scheduler: &SchedulerName,
         rules: AllocationRules,
     ) -> Result<(), TableError> {
-        self.index(scheduler).lock().rules = rules;
+        self.fleet(scheduler).index.lock().rules = rules;
         Ok(())
     }
 
@@ -254,16 +299,16 @@ impl RoomTable for MemoryRoomTable {
         slots: u32,
         now: Timestamp,
     ) -> Result<(), TableError> {
-        self.index(scheduler).lock().waiting.report(process, slots, now);
+        self.known(scheduler)?.index.lock().waiting.report(process, slots, now);
         Ok(())
     }
 
     async fn waiting(&self, scheduler: &SchedulerName, now: Timestamp) -> Result<u32, TableError> {
-        let index = self.indexes.read().get(scheduler).cloned();
-        Ok(index.map_or(0, |index| index.lock().waiting.highest(now)))
+        Ok(self.known(scheduler)?.index.lock().waiting.highest(now))
     }
 
     async fn remove(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<Option<RoomView>, TableError> {
+        self.known(scheduler)?;
         let mut shard = self.shard(room.as_str());
         let Some(part) = shard.get_mut(scheduler) else { return Ok(None) };
         let removed = part.remove(room.as_str());
@@ -274,25 +319,25 @@ impl RoomTable for MemoryRoomTable {
     }
 
     async fn remove_scheduler(&self, scheduler: &SchedulerName) -> Result<(), TableError> {
-        for shard in &self.shards {
-            shard.lock().remove(scheduler);
-        }
-        self.indexes.write().remove(scheduler);
+        self.forget_fleet(scheduler);
         Ok(())
     }
 
     async fn set_matches_max(&self, scheduler: &SchedulerName, matches_max: u32) -> Result<(), TableError> {
+        self.known(scheduler)?;
         self.for_each_shard(scheduler, |part| part.change_all(|room| room.set_matches_max(matches_max)));
         Ok(())
     }
 
     async fn room(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<Option<RoomView>, TableError> {
+        self.known(scheduler)?;
         let shard = self.shard(room.as_str());
         let found = shard.get(scheduler).and_then(|part| part.room(room.as_str()));
         Ok(found.map(|found| found.view(room.clone())))
     }
 
     async fn rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomView>, TableError> {
+        self.known(scheduler)?;
         let mut rooms = Vec::new();
         self.for_each_shard(scheduler, |part| rooms.extend(part.views()));
         // Views are large: sorting their ids and moving each view once is several times faster.
@@ -301,6 +346,7 @@ impl RoomTable for MemoryRoomTable {
     }
 
     async fn counts(&self, scheduler: &SchedulerName) -> Result<FleetCounts, TableError> {
+        self.known(scheduler)?;
         let mut total = FleetCounts::default();
         self.for_each_shard(scheduler, |part| counts::merge(&mut total, &part.counts));
         Ok(total)

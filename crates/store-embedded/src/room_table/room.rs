@@ -11,6 +11,7 @@ use maestro_engine::ports::room_table::{
     Claim, HoldRequest, NewRoom, Ping, PingError, Pinged, RoomAddress, RoomView, StatusChange,
 };
 
+#[derive(Clone)]
 pub(super) struct Room {
     version: Version,
     region: Region,

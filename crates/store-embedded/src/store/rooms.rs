@@ -130,8 +130,14 @@ pub(super) fn end(
     connection: &Connection,
     scheduler: &SchedulerName,
     room: &RoomId,
+    instance: Option<&Handle>,
     ended: &Ended,
 ) -> Result {
+    if let Some(instance) = instance
+        && is_other_instance(connection, scheduler, room, instance)?
+    {
+        return Err(Refusal::OtherInstance(room.clone()).into());
+    }
     let Ended { at, how, cause, was_ready } = ended;
     let sql = "UPDATE rooms SET ended_at = ?3, ended_how = ?4, ended_cause = ?5, was_ready = ?6
          WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL
@@ -144,6 +150,21 @@ pub(super) fn end(
     let Some(holds) = holds else { return Ok(()) };
     allocations::end_as_lost(connection, scheduler, room, holds, how, *at)?;
     execute(connection, "DELETE FROM ports_taken WHERE room = ?1", [room.as_str()])
+}
+
+/// Whether the room lives as another one. Before its start is written down, nobody can tell.
+fn is_other_instance(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    room: &RoomId,
+    instance: &Handle,
+) -> Result<bool> {
+    let sql = "SELECT handle FROM rooms
+         WHERE id = ?1 AND scheduler = ?2 AND ended_at IS NULL AND handle IS NOT NULL";
+    let handles = read_rows(connection, sql, (room.as_str(), scheduler.as_str()), |columns| {
+        columns.parsed("handle", |text| serde_json::from_str::<Handle>(text).ok())
+    })?;
+    Ok(handles.iter().any(|handle| !handle.is_of_same_instance(instance)))
 }
 
 pub(super) fn forget(connection: &Connection, scheduler: &SchedulerName, rooms: &[RoomId]) -> Result {

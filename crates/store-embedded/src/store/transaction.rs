@@ -87,7 +87,9 @@ fn carry_out_one(connection: &Connection, change: &Change, now: Timestamp) -> Re
         Change::IntendStop { scheduler, room, stop, unless } => {
             rooms::intend_stop(connection, scheduler, room, stop, *unless)
         }
-        Change::EndRoom { scheduler, room, ended } => rooms::end(connection, scheduler, room, ended),
+        Change::EndRoom { scheduler, room, instance, ended } => {
+            rooms::end(connection, scheduler, room, instance.as_ref(), ended)
+        }
         Change::ForgetRooms { scheduler, rooms } => rooms::forget(connection, scheduler, rooms),
         Change::QueueEvent(new) => outbox::queue(connection, new),
         Change::EventsDelivered { scheduler: _, queue, events, at } => {

@@ -6,8 +6,10 @@ use std::future::Future;
 use maestro_core::allocation::ClaimNumber;
 use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{Protocol, Version};
+use serde_json::json;
 
 use crate::ports::Store;
+use crate::ports::runtime::Handle;
 use crate::ports::store::{Change, Ended, EndedRoom, Intent, NewRoomRecord, Refusal, RoomCount, RoomRecord};
 
 use super::fixtures::*;
@@ -30,6 +32,7 @@ where
             the_first_stop_intent_stays,
             an_end_is_a_fact_and_the_first_one_stays,
             every_cause_of_an_end_comes_back,
+            only_the_instance_that_ended_ends_a_room,
             what_does_not_live_cannot_be_stopped,
             a_room_may_end_before_its_start_is_written,
             a_port_is_given_once_in_a_region,
@@ -176,10 +179,32 @@ async fn every_cause_of_an_end_comes_back(store: &dyn Store) {
     let causes = EndCause::ALL.into_iter().flat_map(|cause| [(cause, true), (cause, false)]);
     for (number, (cause, was_ready)) in (1..).zip(causes) {
         let ended = Ended { cause, was_ready, ..ended(4) };
-        let change = Change::EndRoom { scheduler: arena(), room: room_id(number), ended: ended.clone() };
+        let change = end_as(number, None, ended.clone());
         accept(store, vec![change]).await;
         assert_eq!(room(store, number).await.ended, Some(ended));
     }
+}
+
+async fn only_the_instance_that_ended_ends_a_room(store: &dyn Store) {
+    let instance = |ticks: u32| Handle { detail: json!([{ "startedAtTicks": ticks }]), ..handle(7) };
+    let end_of = |number, ticks| end_as(number, Some(instance(ticks)), ended(4));
+    intend(store, 4).await;
+    let handle = instance(2);
+    accept(store, vec![Change::RoomStarted { scheduler: arena(), room: room_id(1), handle }]).await;
+    let beside = end_room(4, 4);
+    refuse(store, vec![beside, end_of(1, 1)], Refusal::OtherInstance(room_id(1))).await;
+    assert_eq!(room(store, 1).await.ended, None);
+    assert_eq!(room(store, 4).await.ended, None, "nothing of it was done");
+    accept(store, vec![end_of(1, 2)]).await;
+    assert_eq!(room(store, 1).await.ended, Some(ended(4)));
+    // Nothing is left to end.
+    accept(store, vec![end_of(1, 1), end_of(9, 1)]).await;
+    // Its start is not written yet, so nobody can tell which instance it is.
+    accept(store, vec![end_of(2, 1)]).await;
+    assert_eq!(room(store, 2).await.ended, Some(ended(4)));
+    // Whoever names none means any.
+    accept(store, vec![started(3, 5), end_room(3, 4)]).await;
+    assert_eq!(room(store, 3).await.ended, Some(ended(4)));
 }
 
 async fn what_does_not_live_cannot_be_stopped(store: &dyn Store) {

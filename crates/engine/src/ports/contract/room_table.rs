@@ -1,10 +1,11 @@
-//! The suite of the room table: statuses, claims, counters.
+//! The suite of the room table: statuses, claims, counters, and what it says when it has lost them.
 
 mod choice;
 mod claims;
 mod events;
 mod fleets;
 mod holds;
+mod lost;
 mod pings;
 
 use std::collections::BTreeMap;
@@ -15,11 +16,11 @@ use futures_util::future::{join, join_all};
 use maestro_core::allocation::ClaimNumber;
 use maestro_core::operation::OperationId;
 use maestro_core::room::{Counts, InstanceStatus, PingStatus, Purpose, Region, RoomId, RoomStatus};
-use maestro_core::scheduler::Version;
+use maestro_core::scheduler::{SchedulerName, Version};
 
 use crate::ports::RoomTable;
 use crate::ports::room_table::{
-    Claim, FleetCounts, NewRoom, Ping, PingError, Pinged, RoomAddress, RoomView, StatusChange,
+    Claim, FleetCounts, NewRoom, Ping, PingError, Pinged, RoomAddress, RoomView, StatusChange, TableError,
 };
 
 use super::fixtures::{arena, at, bystander, operation_id, room_id};
@@ -31,11 +32,17 @@ where
     F: Fn() -> Fresh,
     Fresh: Future<Output = Arc<dyn RoomTable>>,
 {
+    let rebuilt = || async {
+        let table = fresh().await;
+        rebuild(&*table, &arena(), []).await;
+        rebuild(&*table, &bystander(), []).await;
+        table
+    };
     run_cases!(
         "room table",
-        fresh,
+        rebuilt,
         [
-            fleets::a_new_table_knows_nothing,
+            fleets::a_new_fleet_has_no_rooms,
             fleets::an_inserted_room_is_known_as_it_is,
             fleets::a_known_room_is_not_inserted_again,
             pings::a_ping_changes_status_and_says_what_changed,
@@ -103,9 +110,38 @@ where
             events::who_waits_is_woken,
         ]
     );
+    run_cases!(
+        "room table that was lost",
+        fresh,
+        [
+            lost::a_table_without_a_mark_says_that_it_is_lost,
+            lost::what_was_put_in_counts_from_the_mark_on,
+            lost::a_fleet_without_rooms_is_not_lost,
+            lost::schedulers_are_lost_one_by_one,
+            lost::a_rebuild_forgets_what_was_there,
+            lost::a_late_rebuild_harms_nobody,
+            lost::rebuilders_at_once_harm_nobody,
+            lost::nothing_is_marked_that_was_not_rebuilt,
+            lost::a_removed_scheduler_is_lost,
+            lost::a_ping_to_a_scheduler_that_cannot_be_is_of_no_room,
+        ]
+    );
 }
 
 // What cases are made of.
+
+/// As its owner does it.
+async fn rebuild(
+    table: &dyn RoomTable,
+    scheduler: &SchedulerName,
+    rooms: impl IntoIterator<Item = NewRoom, IntoIter: Send> + Send,
+) {
+    assert!(table.begin_rebuild(scheduler).await.unwrap(), "{scheduler} is lost");
+    for room in rooms {
+        table.insert(room).await.unwrap();
+    }
+    table.end_rebuild(scheduler).await.unwrap();
+}
 
 fn new_room(number: u32) -> NewRoom {
     NewRoom {

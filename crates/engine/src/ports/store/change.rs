@@ -174,8 +174,9 @@ pub enum Change {
     /// number on the room since the writer read its row, or if it has open allocations that must not be taken away.
     IntendStop { scheduler: SchedulerName, room: RoomId, stop: StopIntent, unless: ClaimedSince },
     /// Records that a room has ended; its open allocations end as lost. Nothing happens if it has ended already or does
-    /// not exist.
-    EndRoom { scheduler: SchedulerName, room: RoomId, ended: Ended },
+    /// not exist. Refused with [`Refusal::OtherInstance`] if it lives and has a handle of another instance than the one
+    /// that has ended (see [`Handle::is_of_same_instance`]). `instance: None`: whatever instance of it there is, it ends.
+    EndRoom { scheduler: SchedulerName, room: RoomId, instance: Option<Handle>, ended: Ended },
     /// Drops rows of ended rooms. Live ones stay.
     ForgetRooms { scheduler: SchedulerName, rooms: Vec<RoomId> },
 

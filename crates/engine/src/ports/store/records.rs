@@ -15,6 +15,7 @@ use maestro_core::time::{Millis, Timestamp};
 use crate::ports::room_table::{HoldKey, RoomAddress};
 use crate::ports::runtime::Handle;
 
+use super::change::Change;
 use super::new_records::SchedulerUpdate;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -186,6 +187,21 @@ pub struct RoomRecord {
     pub claim_number: ClaimNumber,
     /// Its open allocations.
     pub holds: u32,
+}
+
+impl RoomRecord {
+    /// Whether what is seen of this instance is not about the room. Before its start is written down, it may be any.
+    pub(crate) fn is_another_than(&self, instance: Option<&Handle>) -> bool {
+        match (&self.handle, instance) {
+            (Some(handle), Some(instance)) => !handle.is_of_same_instance(instance),
+            (None, _) | (_, None) => false,
+        }
+    }
+
+    pub(crate) fn end(&self, ended: Ended) -> Change {
+        let Self { scheduler, id, handle, .. } = self.clone();
+        Change::EndRoom { scheduler, room: id, instance: handle, ended }
+    }
 }
 
 /// How many live rooms of a fleet there are of a version in a region.

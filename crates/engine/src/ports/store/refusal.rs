@@ -58,6 +58,8 @@ pub enum Refusal {
     RoomNotFound(RoomId),
     #[error("room {0} was claimed by someone else meanwhile")]
     RoomClaimed(RoomId),
+    #[error("room {0} was started as another instance")]
+    OtherInstance(RoomId),
     #[error("request {0} was answered before")]
     RequestExists(Arc<str>),
     #[error("allocation {0} not found")]
@@ -99,6 +101,7 @@ impl Refusal {
             | Self::RegionChanged(_)
             | Self::EventQueueFull { .. }
             | Self::RoomClaimed(_)
+            | Self::OtherInstance(_)
             | Self::RequestExists(_)
             | Self::AllocationExists(_)
             | Self::AllocationOver { .. }

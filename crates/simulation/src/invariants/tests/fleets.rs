@@ -126,7 +126,7 @@ fn a_room_that_ended_after_the_look_may_be_counted() {
     let decides_on = |total: u32, beside: Change| {
         async move |scene: &Scene| {
             scene.cycle_beside_a_validation_room().await;
-            let end = Change::EndRoom { scheduler: arena(), room: room_id(1), ended: fixtures::ended(0) };
+            let end = fixtures::end_room(1, 0);
             scene.request(vec![end]).await;
             scene.work(vec![beside]).await;
             scene.count(total).await;

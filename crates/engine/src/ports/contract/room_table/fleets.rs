@@ -4,7 +4,7 @@ use maestro_core::words::Word;
 
 use super::*;
 
-pub(super) async fn a_new_table_knows_nothing(table: &dyn RoomTable) {
+pub(super) async fn a_new_fleet_has_no_rooms(table: &dyn RoomTable) {
     assert_eq!(table.room(&arena(), &room_id(1)).await.unwrap(), None);
     assert_eq!(table.rooms(&arena()).await.unwrap(), []);
     assert_eq!(counts(table).await, FleetCounts::default());
@@ -13,7 +13,6 @@ pub(super) async fn a_new_table_knows_nothing(table: &dyn RoomTable) {
     assert_eq!(claim(table, 1, &[1], 9).await, []);
     unclaim(table, operation_id(1), &[1]).await;
     table.set_matches_max(&arena(), 3).await.unwrap();
-    table.remove_scheduler(&arena()).await.unwrap();
 }
 
 pub(super) async fn an_inserted_room_is_known_as_it_is(table: &dyn RoomTable) {
@@ -89,9 +88,10 @@ pub(super) async fn a_removed_scheduler_takes_its_rooms_along(table: &dyn RoomTa
     table.insert(other).await.unwrap();
     for _ in 0..2 {
         table.remove_scheduler(&arena()).await.unwrap();
-        assert_eq!(table.rooms(&arena()).await.unwrap(), []);
-        assert_eq!(counts(table).await, FleetCounts::default());
     }
+    rebuild(table, &arena(), []).await;
+    assert_eq!(table.rooms(&arena()).await.unwrap(), []);
+    assert_eq!(counts(table).await, FleetCounts::default());
     assert_eq!(table.rooms(&bystander()).await.unwrap().len(), 1);
 }
 

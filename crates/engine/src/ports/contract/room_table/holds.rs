@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use maestro_core::allocation::{
     AllocationId, AllocationRules, ClaimNumber, Hold, HoldEnd, HoldStage, WaitingDemand, Wish,
 };
-use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Millis, Timestamp};
 
 use crate::ports::room_table::{HeldRoom, HoldAnswer, HoldKey, HoldRequest};
@@ -250,6 +249,8 @@ pub(super) async fn a_removed_room_takes_its_holds_along(table: &dyn RoomTable) 
     assert_eq!(table.due_holds(at(99), PING_TIMEOUT, 9).await.unwrap().len(), 1);
     table.remove_scheduler(&arena()).await.unwrap();
     assert_eq!(table.due_holds(at(99), PING_TIMEOUT, 9).await.unwrap(), []);
+    rebuild(table, &arena(), []).await;
+    assert_eq!(table.holds(&arena()).await.unwrap(), []);
     assert_eq!(hold(table, &[3], &[]).await, None);
 }
 
@@ -283,11 +284,11 @@ pub(super) fn allocation(number: u128) -> AllocationId {
     AllocationId::from_u128(number)
 }
 
-fn firm(number: u128, claim: u64) -> Hold {
+pub(super) fn firm(number: u128, claim: u64) -> Hold {
     Hold::firm(allocation(number), ClaimNumber(claim), at(100))
 }
 
-fn key(room: u32, number: u64) -> HoldKey {
+pub(super) fn key(room: u32, number: u64) -> HoldKey {
     HoldKey { scheduler: arena(), room: room_id(room), number: ClaimNumber(number) }
 }
 
