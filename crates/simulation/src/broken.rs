@@ -11,6 +11,7 @@ use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::Clock;
 use maestro_engine::ports::room_table::{Claim, RoomView};
+use maestro_engine::ports::runtime::Observation;
 use maestro_engine::ports::store::{
     Change, OwnershipRecord, QueuedEvent, RoomRecord, SchedulerRecord, StoreError, Transaction,
 };
@@ -155,6 +156,18 @@ pub(crate) fn claimed<'a>(claim: Claim<'a>) -> Claim<'a> {
 /// Whether a room that was handed out is kept from others.
 pub(crate) fn holds() -> bool {
     guards::stands(Invariant::HeldOnce)
+}
+
+/// Whether an old dump of a room table counts as what it is of now.
+pub(crate) fn trusts_old_tables() -> bool {
+    !guards::stands(Invariant::OldIsLost)
+}
+
+/// Nobody is told of which instance it is.
+pub(crate) fn observed(observation: &mut Observation) {
+    if !guards::stands(Invariant::OwnEnd) {
+        observation.instance = None;
+    }
 }
 
 /// Whether a runtime lists a room that nobody asked for.

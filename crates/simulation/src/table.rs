@@ -28,6 +28,8 @@ use crate::host::Span;
 #[derive(Clone)]
 pub(crate) struct SharedTable {
     table: Arc<Mutex<Arc<MemoryRoomTable>>>,
+    /// As the table was at some time.
+    dump: Arc<Mutex<Option<MemoryRoomTable>>>,
     clock: VirtualClock,
     random: Arc<Randomness>,
 }
@@ -36,12 +38,24 @@ impl SharedTable {
     pub(crate) fn new(clock: VirtualClock, seed: u64) -> Self {
         let random = Arc::new(Randomness::from_seed(seed));
         let table = Arc::new(Mutex::new(empty(&clock, &random)));
-        Self { table, clock, random }
+        Self { table, dump: Arc::default(), clock, random }
     }
 
     /// Nothing of it was durable, and nothing of it is left.
     pub(crate) fn lose(&self) {
         *self.table.lock() = empty(&self.clock, &self.random);
+    }
+
+    pub(crate) fn dump(&self) {
+        *self.dump.lock() = Some(self.now().dumped(true));
+    }
+
+    /// It is again what it was when the last dump was made, as a server that is started with one. False: there is none.
+    pub(crate) fn come_back(&self) -> bool {
+        let dump = self.dump.lock();
+        let Some(dump) = &*dump else { return false };
+        *self.table.lock() = Arc::new(dump.dumped(broken::trusts_old_tables()));
+        true
     }
 
     pub(crate) fn now(&self) -> Arc<MemoryRoomTable> {
@@ -132,7 +146,11 @@ impl RoomTable for SimulatedTable {
     }
 
     async fn ping(&self, ping: Ping<'_>, at: Timestamp) -> Result<Pinged, PingError> {
-        let act = async { self.shared.now().ping(ping, at).await };
+        let act = async {
+            let pinged = self.shared.now().ping(ping, at).await?;
+            self.injector.around().inspector.heard(ping.scheduler, ping.room, ping.matches);
+            Ok(pinged)
+        };
         self.injector.call(Call::write(&"ping", Span::ZERO), act, |loss, why| lost(loss, why).into()).await
     }
 
@@ -147,8 +165,10 @@ impl RoomTable for SimulatedTable {
 
     async fn claim(&self, claim: Claim<'_>) -> Result<Vec<RoomId>, TableError> {
         self.write(&"claim", |table| async move {
+            let before = table.rooms(claim.scheduler).await?;
             let claimed = table.claim(broken::claimed(claim)).await?;
             let around = self.injector.around();
+            around.inspector.judge_table(&claim, &claimed, &before);
             let at = around.trace.now();
             around.inspector.claimed(&around.node, &claim, &claimed, at, &*self.store).await;
             Ok(claimed)

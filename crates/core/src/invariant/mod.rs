@@ -54,6 +54,11 @@ words! {
         FirstCome = "first-come",
         /// A hold always ends.
         HoldsEnd = "holds-end",
+        /// Nobody acts on what a room table has of old: a room that last said that players are in it is not taken for an
+        /// idle one.
+        OldIsLost = "old-is-lost",
+        /// What is seen of one instance of a room ends no other.
+        OwnEnd = "own-end",
         /// Queued events of one room reach a receiver in the order in which they were accepted, and that the room is gone
         /// comes last.
         EventsInOrder = "events-in-order",

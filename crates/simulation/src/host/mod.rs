@@ -20,6 +20,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use crate::broken;
 use crate::trace::Trace;
 
 pub use habits::{Exit, Habits, HostFaults, Span};
@@ -176,6 +177,16 @@ impl Host {
         self.change(|state, _| state.rooms.remove(room));
     }
 
+    /// Somebody tells late, or once more, what he saw of an earlier instance of the room: all of it.
+    pub fn recall_earlier_instance(&self, room: &RoomId) {
+        self.change(|state, _| state.recall_earlier_instance(room));
+    }
+
+    /// Whether that very instance is there.
+    pub(crate) fn runs(&self, instance: &Handle) -> bool {
+        self.state.lock().rooms.values().any(|room| room.is(instance))
+    }
+
     /// A room of ours runs that nobody asked for.
     pub fn invent(&self, scheduler: &SchedulerName, room: &RoomId, ports: Vec<HostPort>) {
         let invented = NewRoom {
@@ -231,7 +242,8 @@ async fn live(host: Arc<Host>, rooms_api: Arc<dyn RoomsApi>) {
         };
         match said {
             Some(Said::Ping(ping)) => rooms_api.ping(ping).await,
-            Some(Said::Observation(observations, observation)) => {
+            Some(Said::Observation(observations, mut observation)) => {
+                broken::observed(&mut observation);
                 // Not heard by who is gone, or has not listened for a very long time: a host waits for nobody.
                 let _ = observations.try_send(observation);
             }

@@ -55,13 +55,22 @@ impl Phase {
     }
 }
 
+fn handle(pid: u32) -> Handle {
+    Handle { host: ADDRESS.into(), pids: vec![pid], detail: json!({ "pid": pid }) }
+}
+
 impl Room {
     pub(crate) fn handle(&self) -> Handle {
-        Handle { host: ADDRESS.into(), pids: vec![self.pid], detail: json!({ "pid": self.pid }) }
+        handle(self.pid)
     }
 
     pub(crate) fn observation(&self, event: RoomEvent) -> Observation {
-        let instance = Some(self.handle());
+        self.observation_of(self.pid, event)
+    }
+
+    /// Of the instance that has, or had, this pid.
+    pub(crate) fn observation_of(&self, pid: u32, event: RoomEvent) -> Observation {
+        let instance = Some(handle(pid));
         Observation { scheduler: self.scheduler.clone(), room: self.id.clone(), instance, event }
     }
 

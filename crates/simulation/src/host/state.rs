@@ -290,6 +290,21 @@ impl State {
         );
     }
 
+    /// To everybody, of an instance that was there before the one that is.
+    pub(crate) fn recall_earlier_instance(&mut self, id: &RoomId) {
+        self.last_pid += 1;
+        let pid = self.last_pid;
+        let Some(room) = self.rooms.get(id) else { return };
+        let events = [RoomEvent::GoingDown, RoomEvent::Ended(exit(1))];
+        let seen = events.map(|event| room.observation_of(pid, event));
+        self.note(id, &format!("what was seen of an earlier instance (pid {pid}) is told now"));
+        let watchers: Vec<_> = self.watchers.values().map(|watcher| watcher.observations.clone()).collect();
+        for watcher in watchers {
+            let said = seen.iter().map(|seen| Said::Observation(watcher.clone(), seen.clone()));
+            self.outbox.extend(said);
+        }
+    }
+
     /// Tells one watcher about a room, whether it is there or not.
     pub(crate) fn tell_watcher(&mut self, watcher: u64, observation: Observation) {
         if let Some(watcher) = self.watchers.get(&watcher) {

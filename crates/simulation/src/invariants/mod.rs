@@ -16,6 +16,7 @@ mod memory;
 mod plans;
 mod regions;
 mod rest;
+mod tables;
 mod work;
 
 #[cfg(test)]
@@ -46,6 +47,7 @@ use circles::Circles;
 use events::KnownEvents;
 use memory::{Known, SeenRoom};
 use regions::KnownRegions;
+use tables::Heard;
 
 /// What is remembered of violations; a world that is this wrong needs no longer list.
 const VIOLATIONS_MAX: usize = 50;
@@ -74,6 +76,7 @@ struct State {
     circles: Circles,
     lines: Lines,
     events: KnownEvents,
+    heard: Heard,
     violations: Vec<InvariantViolation>,
 }
 
@@ -97,6 +100,7 @@ impl Inspector {
         store: &dyn Store,
     ) {
         self.judge_regions(transaction, store).await;
+        self.judge_observed_ends(transaction, store).await;
         let Some(scheduler) = self.scheduler_of(transaction) else {
             return;
         };

@@ -18,8 +18,29 @@ pub(super) fn strikes(stage: &mut Stage) {
     match stage.random.u32(0..10) {
         0..=4 => strike_room(stage),
         5 => strike_generation(stage),
-        6 if stage.random.bool() => stage.world.lose_table(),
+        6 if stage.random.bool() => lose_table(stage),
         _ => strike_host(stage),
+    }
+}
+
+fn lose_table(stage: &mut Stage) {
+    match stage.late_faults.bool() {
+        true => stage.world.lose_table(),
+        false => stage.world.bring_back_old_table(),
+    }
+}
+
+/// Now and then a dump is made of the room table, or somebody tells of an instance of a room that is not any more.
+pub(super) fn looks_back(stage: &mut Stage) {
+    match stage.late_faults.u32(0..16) {
+        0 => stage.world.dump_table(),
+        1 => {
+            let rooms = stage.world.rooms();
+            let Some(room) = rooms.get(stage.late_faults.usize(0..rooms.len().max(1))) else { return };
+            stage.world.coverage().saw(RareEvent::EarlierInstance);
+            stage.world.host_of(&room.region).recall_earlier_instance(&room.id);
+        }
+        _ => {}
     }
 }
 

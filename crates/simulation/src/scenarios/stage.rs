@@ -25,6 +25,8 @@ pub(super) struct Stage {
     pub(super) frozen: Vec<Freeze>,
     /// Says when the clock is set; `None`: never.
     pub(super) clock_leaps: Option<fastrand::Rng>,
+    /// What happens to room tables, and what is told late, draws from here: it came later than seeds whose runs are known.
+    pub(super) late_faults: fastrand::Rng,
     /// Regions that will be reached again.
     pub(super) cut_off: Vec<CutOff>,
     /// What matchmakers draw from; `None`: there are none.
@@ -63,6 +65,7 @@ impl Stage {
             world,
             random: fastrand::Rng::with_seed(seed),
             frozen: Vec::new(),
+            late_faults: fastrand::Rng::with_seed(fork(seed, "late faults", 0)),
             cut_off: Vec::new(),
             matchmaking: None,
             talk: None,
@@ -122,6 +125,7 @@ impl Stage {
 
     pub(super) async fn let_something_happen(&mut self, script: &Script) {
         machines::tell_the_time(self);
+        nature::looks_back(self);
         let weights = script.weights;
         let who = choose(
             &mut self.random,

@@ -303,6 +303,21 @@ impl World {
         self.clock.leap(millis);
     }
 
+    /// What the room table has now is kept, to come back one day.
+    pub fn dump_table(&self) {
+        self.trace.note("the room table is dumped");
+        self.table.dump();
+    }
+
+    /// The room table has again what it had when it was dumped last; if it never was, nothing.
+    pub fn bring_back_old_table(&self) {
+        if !self.table.come_back() {
+            return self.lose_table();
+        }
+        self.trace.note("the room table is an old one again");
+        self.coverage.saw(RareEvent::OldTable);
+    }
+
     /// The room table is lost, and with it all that rooms have said.
     pub fn lose_table(&self) {
         self.trace.note("the room table is lost");

@@ -19,7 +19,9 @@ use maestro_engine::ports::store::{
     Change, Guard, NewLock, OperationStore, OperationUpdate, Store, Transaction,
 };
 use maestro_simulation::scenarios::{self, Kind, Options};
-use maestro_simulation::{HostFaults, Inspector, MemoryStore, SimulatedStore, Trace, VirtualClock, World};
+use maestro_simulation::{
+    HostFaults, Inspector, MemoryStore, RoomOnHost, SimulatedStore, Trace, VirtualClock, World,
+};
 
 use super::common::*;
 
@@ -37,6 +39,10 @@ enum Shown {
     AtTheStore,
     /// In a run of this kind, in which calls fail.
     InRunsOf(Kind),
+    /// When a room table comes back as it was before players came.
+    InAnOldTable,
+    /// When somebody tells late what he saw of an earlier instance of a room.
+    ByALateWord,
 }
 
 fn shown(invariant: Invariant) -> Shown {
@@ -51,6 +57,8 @@ fn shown(invariant: Invariant) -> Shown {
         | Invariant::FirstCome
         | Invariant::HoldsEnd => Shown::InRunsOf(Kind::Matchmakers),
         Invariant::EventsInOrder | Invariant::AcceptedEventsArrive => Shown::InRunsOf(Kind::Events),
+        Invariant::OldIsLost => Shown::InAnOldTable,
+        Invariant::OwnEnd => Shown::ByALateWord,
         Invariant::LegalTransitions
         | Invariant::EffectOnce
         | Invariant::SurgeBound
@@ -76,6 +84,8 @@ fn without_its_guard_every_invariant_is_named() {
                 (0..SEEDS).any(|seed| is_named(invariant, &run(eventful_run(seed, Ends::Early)).violations))
             }
             Shown::AtTheStore => is_named(invariant, &run(a_worker_that_lost_its_scheduler())),
+            Shown::InAnOldTable => is_named(invariant, &run(a_table_from_before_the_players())),
+            Shown::ByALateWord => is_named(invariant, &run(late_words_of_earlier_instances())),
             Shown::InRunsOf(kind) => {
                 let options = Options { kind: Some(kind), ..Options::default() };
                 (0..SEEDS_WITH_FAULTS)
@@ -98,6 +108,8 @@ fn with_all_guards_nothing_is_named() {
         assert_eq!(outcome.counted, BTreeSet::new(), "seed {seed}");
     }
     assert_eq!(run(a_worker_that_lost_its_scheduler()), Vec::<String>::new());
+    assert_eq!(run(a_table_from_before_the_players()), Vec::<String>::new());
+    assert_eq!(run(late_words_of_earlier_instances()), Vec::<String>::new());
 }
 
 /// What an engine sees of itself, and counts in its metrics.
@@ -277,6 +289,43 @@ async fn is_calm(world: &World) -> bool {
 
 async fn nobody_waits(world: &World) -> bool {
     world.store().locks(&arena()).await.is_ok_and(|locks| locks.waiters.is_empty())
+}
+
+/// Players come to most rooms of a fleet, the room table comes back from a dump of before, and a person takes away as many
+/// rooms as were idle then.
+async fn a_table_from_before_the_players() -> Vec<String> {
+    const ROOMS: u32 = 10;
+    let mut world = World::new(1);
+    world.start_engine().await;
+    create(&world, ROOMS).await;
+    settle(&world, ROOMS, MINUTE).await;
+    world.dump_table();
+    let rooms = world.host().rooms();
+    // All but two, which are neither the first nor the last.
+    let busy = rooms[..4].iter().chain(&rooms[6..]);
+    busy.for_each(|room| world.host().begin_match(&room.id));
+    world.advance(MINUTE).await;
+    world.bring_back_old_table();
+    world.engine().remove_rooms(ARENA, 2, false, "ann").await.unwrap();
+    world.advance(MINUTE).await;
+    let stay = world.host().rooms().iter().filter(|room| room.matches > 0).count();
+    assert_eq!(stay == rooms.len() - 2, guards::stands(Invariant::OldIsLost), "{stay} rooms with players");
+    world.inspector().violations()
+}
+
+async fn late_words_of_earlier_instances() -> Vec<String> {
+    const ROOMS: u32 = 3;
+    let mut world = World::new(1);
+    world.start_engine().await;
+    create(&world, ROOMS).await;
+    settle(&world, ROOMS, MINUTE).await;
+    let rooms = world.host().rooms();
+    rooms.iter().for_each(|room| world.host().recall_earlier_instance(&room.id));
+    world.advance(MINUTE).await;
+    let ids = |rooms: &[RoomOnHost]| rooms.iter().map(|room| room.id.clone()).collect::<Vec<_>>();
+    let same = ids(&world.host().rooms()) == ids(&rooms);
+    assert_eq!(same, guards::stands(Invariant::OwnEnd));
+    world.inspector().violations()
 }
 
 /// Two workers on one store: the first pauses for too long, the second takes over, and the first writes on. The

@@ -62,6 +62,7 @@ pub async fn suite<P: Place>(new_place: impl AsyncFn() -> P) {
     a_room_is_asked_before_it_is_killed(new_place().await).await;
     a_shorter_grace_counts(new_place().await).await;
     only_the_very_instance_is_stopped(new_place().await).await;
+    what_is_seen_names_its_instance(new_place().await).await;
     rooms_outlive_their_runtime(new_place().await).await;
     what_nobody_adopts_can_be_stopped(new_place().await).await;
     logs_are_kept_until_they_are_forgotten(new_place().await).await;
@@ -157,6 +158,28 @@ async fn only_the_very_instance_is_stopped(place: impl Place) {
     it.stop("arena-1", Some(&other), SHORT).await;
     assert_eq!(it.sees_the_end("arena-1").await, Ending::Lost);
     it.lists(&[("arena-1", &one), ("arena-2", &other)]).await;
+    it.clean_up().await;
+}
+
+async fn what_is_seen_names_its_instance(place: impl Place) {
+    let mut it = Running::new(place);
+    let one = it.start("arena-1", Behaviour::Runs).await;
+    let other = it.start("arena-2", Behaviour::Runs).await;
+    it.sees("arena-1", |event| *event == RoomEvent::Up).await;
+    assert_eq!(it.instance_seen.as_ref(), Some(&one));
+    it.stop("arena-1", Some(&other), SHORT).await;
+    assert_eq!(it.sees_the_end("arena-1").await, Ending::Lost);
+    assert_eq!(it.instance_seen.as_ref(), Some(&other), "the one that was to be stopped");
+    it.stop("arena-3", None, SHORT).await;
+    assert_eq!(it.sees_the_end("arena-3").await, Ending::Lost);
+    assert_eq!(it.instance_seen, None);
+    it.place.kill(&one).await;
+    it.sees_the_end("arena-1").await;
+    assert_eq!(it.instance_seen.as_ref(), Some(&one));
+    it.begin_again().await;
+    it.runtime.adopt(vec![running("arena-2", &other)]).await.expect("it is adopted");
+    it.sees("arena-2", |event| *event == RoomEvent::Up).await;
+    assert_eq!(it.instance_seen.as_ref(), Some(&other));
     it.clean_up().await;
 }
 
@@ -269,13 +292,15 @@ struct Running<P> {
     observations: mpsc::Receiver<Observation>,
     /// Seen while something else was looked for.
     unclaimed: Vec<Observation>,
+    /// Of what was looked for last.
+    instance_seen: Option<Handle>,
 }
 
 impl<P: Place> Running<P> {
     fn new(place: P) -> Self {
         let runtime = place.runtime();
         let observations = runtime.observations().expect("nobody has taken the observations");
-        Self { place, runtime, observations, unclaimed: Vec::new() }
+        Self { place, runtime, observations, unclaimed: Vec::new(), instance_seen: None }
     }
 
     async fn begin_again(&mut self) {
@@ -346,20 +371,25 @@ impl<P: Place> Running<P> {
     async fn sees(&mut self, id: &str, is_it: impl Fn(&RoomEvent) -> bool) -> RoomEvent {
         let is_it = |seen: &Observation| seen.room.as_str() == id && is_it(&seen.event);
         if let Some(at) = self.unclaimed.iter().position(is_it) {
-            return self.unclaimed.remove(at).event;
+            let seen = self.unclaimed.remove(at);
+            self.instance_seen = seen.instance;
+            return seen.event;
         }
         let next = async {
             loop {
                 let seen = self.observations.recv().await.expect("the runtime watches");
                 assert_eq!(seen.scheduler, arena());
                 if is_it(&seen) {
-                    return seen.event;
+                    return seen;
                 }
                 self.unclaimed.push(seen);
             }
         };
         match timeout(SOON, next).await {
-            Ok(event) => event,
+            Ok(seen) => {
+                self.instance_seen = seen.instance;
+                seen.event
+            }
             Err(_) => panic!("{id}: not seen; seen was {:?}", self.unclaimed),
         }
     }
