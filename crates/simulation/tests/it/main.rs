@@ -14,6 +14,7 @@ mod idle;
 mod lock_flows;
 mod lock_races;
 mod locks;
+mod lost_tables;
 mod operations;
 mod panic;
 mod panic_nodes;
