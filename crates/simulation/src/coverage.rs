@@ -95,7 +95,7 @@ pub enum RareEvent {
 }
 
 impl RareEvent {
-    pub const ALL: [Self; 54] = [
+    pub const ALL: [Self; 56] = [
         Self::Unreachable,
         Self::LostRequest,
         Self::LostReply,

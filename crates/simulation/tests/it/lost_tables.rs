@@ -18,7 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 async fn world_without_worker(seed: u64) -> World {
     let mut world = world_with_fleet(seed, ROOMS).await;
     world.crash_engine().await;
-    world.start_node(NodePlan { parts: Parts::NONE, ..NodePlan::PLAIN }).await.unwrap();
+    world.start_node(NodePlan { parts: Parts::ROOMS_API, ..NodePlan::PLAIN }).await.unwrap();
     world.lose_table();
     world
 }
@@ -63,10 +63,7 @@ fn the_owner_puts_the_rooms_into_the_table_again() {
     run(async {
         let mut world = world_without_worker(3).await;
         let before = world.host().rooms();
-        world
-            .start_node(NodePlan { parts: Parts { worker: true, watcher: false }, ..NodePlan::PLAIN })
-            .await
-            .unwrap();
+        world.start_node(NodePlan { parts: Parts::WORKER, ..NodePlan::PLAIN }).await.unwrap();
         settle(&world, ROOMS, MINUTE).await;
         let ids = |rooms: &[maestro_simulation::RoomOnHost]| -> Vec<_> {
             rooms.iter().map(|room| room.id.clone()).collect()
