@@ -11,6 +11,7 @@ use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::store::{Change, NewAllocation, NewEvent, NewRoomRecord, NoAction, Refusal};
 
 use crate::failure::Result;
+use crate::rooms::RoomEnd;
 use crate::session::{Answer, Session, Statement};
 use crate::{allocations, locks, no_action, operations, outbox, regions, rooms, schedulers, versions};
 
@@ -34,6 +35,7 @@ pub(crate) enum WhyNot<'a> {
     Intended(&'a NewRoomRecord),
     RoomNotFound(&'a RoomId),
     Stopped(&'a SchedulerName, &'a RoomId),
+    RoomEnded(RoomEnd<'a>),
     Queued(&'a NewEvent),
     Allocated(&'a NewAllocation),
     Ended(&'a SchedulerName, AllocationId),
@@ -106,8 +108,9 @@ pub(crate) fn step<'a>(session: &'a Session, change: &'a Change) -> Step<'a> {
         Change::IntendStop { scheduler, room, stop, unless } => {
             Step::One(rooms::intend_stop(scheduler, room, stop, *unless), WhyNot::Stopped(scheduler, room))
         }
-        Change::EndRoom { scheduler, room, ended } => {
-            Step::One(rooms::end(scheduler, room, ended), WhyNot::Never)
+        Change::EndRoom { scheduler, room, instance, ended } => {
+            let end = RoomEnd { scheduler, room, instance: instance.as_ref(), ended };
+            Step::One(rooms::end(end), WhyNot::RoomEnded(end))
         }
         Change::ForgetRooms { scheduler, rooms } => Step::One(rooms::forget(scheduler, rooms), WhyNot::Never),
         Change::QueueEvent(new) => Step::One(outbox::queue(new), WhyNot::Queued(new)),
@@ -166,6 +169,7 @@ impl WhyNot<'_> {
             Self::Stopped(scheduler, room) => {
                 return rooms::why_not_stopped(session, scheduler, room).await;
             }
+            Self::RoomEnded(end) => return rooms::end_if_same(session, end).await,
             Self::Queued(new) => outbox::why_not_queued(session, new, answer.also("wanted")?).await?,
             Self::Allocated(new) => {
                 allocations::why_not_allocated(session, new, answer.also("taken")?).await?

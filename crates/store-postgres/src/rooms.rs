@@ -142,18 +142,47 @@ pub(crate) async fn why_not_stopped(
     })
 }
 
-pub(crate) fn end<'a>(scheduler: &'a SchedulerName, room: &'a RoomId, ended: &'a Ended) -> Statement<'a> {
+/// How a room ends, and which instance of it.
+#[derive(Clone, Copy)]
+pub(crate) struct RoomEnd<'a> {
+    pub(crate) scheduler: &'a SchedulerName,
+    pub(crate) room: &'a RoomId,
+    pub(crate) instance: Option<&'a Handle>,
+    pub(crate) ended: &'a Ended,
+}
+
+/// Done unless the room lives and its handle is not literally that of the instance that has ended.
+pub(crate) fn end(end: RoomEnd<'_>) -> Statement<'_> {
+    let RoomEnd { scheduler, room, instance, ended } = end;
     let Ended { at, how, cause, was_ready } = ended;
+    let instance = instance.map(|handle| json!(handle).to_string());
     let sql = "WITH ended AS (
             UPDATE rooms SET ended_at = $3, ended_how = $4, ended_cause = $5, was_ready = $6
-            WHERE id = $2 AND scheduler = $1 AND ended_at IS NULL RETURNING id),
+            WHERE id = $2 AND scheduler = $1 AND ended_at IS NULL
+              AND (handle IS NULL OR $7::text IS NULL OR handle = $7) RETURNING id),
         lost AS (
             UPDATE allocations SET state = 'lost', cause = $4, ended_at = $3
             WHERE scheduler = $1 AND room = $2 AND ended_at IS NULL AND EXISTS (SELECT 1 FROM ended)),
         freed AS (UPDATE room_claims SET holds = 0 WHERE room IN (SELECT id FROM ended) AND holds > 0),
         ports AS (DELETE FROM ports_taken WHERE room IN (SELECT id FROM ended))
-        SELECT TRUE AS done";
-    Statement::new(sql, values![scheduler, room, *at, how, cause.as_str(), *was_ready])
+        SELECT EXISTS (SELECT 1 FROM ended) OR NOT EXISTS (
+            SELECT 1 FROM rooms WHERE id = $2 AND scheduler = $1 AND ended_at IS NULL) AS done";
+    Statement::new(sql, values![scheduler, room, *at, how, cause.as_str(), *was_ready, instance])
+}
+
+/// Ends a room after all that has another handle, if it is one of the same instance. `None`: it has ended.
+pub(crate) async fn end_if_same(session: &Session, end_of: RoomEnd<'_>) -> Result<Option<Refusal>> {
+    let RoomEnd { scheduler, room, instance, ended: _ } = end_of;
+    let sql = "SELECT handle FROM rooms WHERE id = $2 AND scheduler = $1 AND handle IS NOT NULL";
+    let stored = read_rows(&session.rows(sql, values![scheduler, room]).await?, |columns| {
+        columns.parsed("handle", |text| serde_json::from_str::<Handle>(text).ok())
+    })?;
+    let is_another = |instance: &Handle| stored.iter().any(|handle| !handle.is_of_same_instance(instance));
+    if instance.is_some_and(is_another) {
+        return Ok(Some(Refusal::OtherInstance(room.clone())));
+    }
+    session.ask_one(&end(RoomEnd { instance: None, ..end_of })).await?;
+    Ok(None)
 }
 
 pub(crate) fn forget<'a>(scheduler: &'a SchedulerName, rooms: &'a [RoomId]) -> Statement<'a> {
