@@ -62,7 +62,7 @@ impl Table {
         Ok(answers)
     }
 
-    /// An answer for each, of whichever schedulers they are.
+    /// An answer for each, of whichever schedulers they are; nothing is done to those that are lost.
     pub(crate) async fn change_holds<'a>(
         self: &Arc<Self>,
         holds: &'a [HoldKey],
@@ -75,7 +75,10 @@ impl Table {
         let mut answers = vec![Vec::new(); holds.len()];
         for (scheduler, places) in by_scheduler {
             let changes: Vec<Change<'_>> = places.iter().map(|place| change(&holds[*place])).collect();
-            let changed = self.change_rooms(scheduler, &changes).await?;
+            let changed = match self.change_rooms(scheduler, &changes).await {
+                Err(Failure::Lost(_)) => continue,
+                changed => changed?,
+            };
             for (place, answer) in places.into_iter().zip(changed) {
                 answers[place] = answer;
             }

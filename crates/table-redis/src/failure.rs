@@ -7,12 +7,12 @@ use maestro_engine::ports::room_table::{PingError, TableError};
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub(crate) enum Failure {
     /// The request may or may not have been carried out.
     #[error("{0}")]
     Unavailable(String),
     /// Redis does not have what it was told, or has what was true at another time. Nothing was done.
-    #[error("the rooms of scheduler {0} are lost until they are inserted again")]
+    #[error("the rooms of scheduler {0} are lost")]
     Lost(SchedulerName),
     /// Written by a newer Maestro, or damaged.
     #[error("{what} in Redis cannot be read: {why}")]
@@ -27,7 +27,10 @@ impl Failure {
 
 impl From<Failure> for TableError {
     fn from(failure: Failure) -> Self {
-        Self(failure.to_string())
+        match failure {
+            Failure::Lost(scheduler) => Self::Lost(scheduler),
+            Failure::Unavailable(_) | Failure::Unreadable { .. } => Self::Unavailable(failure.to_string()),
+        }
     }
 }
 

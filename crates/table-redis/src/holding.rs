@@ -92,7 +92,7 @@ impl Table {
     pub(crate) async fn hold_rooms(
         self: &Arc<Self>,
         scheduler: &SchedulerName,
-        requests: &[&HoldRequest<'_>],
+        requests: &[HoldRequest<'_>],
     ) -> Result<Vec<HoldAnswer>, Failure> {
         self.note_holds(scheduler).await?;
         let mut answers: Vec<HoldAnswer> = Vec::with_capacity(requests.len());
@@ -115,10 +115,10 @@ impl Table {
     async fn hold_ranked(
         self: &Arc<Self>,
         scheduler: &SchedulerName,
-        requests: &[&HoldRequest<'_>],
+        requests: &[HoldRequest<'_>],
     ) -> Result<Vec<HoldAnswer>, Failure> {
         let ask = |groups: &KnownGroups| {
-            let asked = |(place, request): (usize, &&HoldRequest<'_>)| {
+            let asked = |(place, request): (usize, &HoldRequest<'_>)| {
                 let class = requests[..place].iter().position(|other| other.wants_the_same(request));
                 let wishes = wishes_of(request).iter().map(|wish| groups.ranked(wish)).collect();
                 request_asked(request, class.unwrap_or(place), wishes)
@@ -236,8 +236,8 @@ fn too_many_rounds() -> Failure {
 }
 
 /// However the search for the first of them ended, nobody behind it is luckier.
-fn nobody_found(asked: &[&HoldRequest<'_>], answers: &[HoldAnswer], next: &HoldRequest<'_>) -> bool {
-    let none = |(other, answer): (&&HoldRequest<'_>, &HoldAnswer)| {
+fn nobody_found(asked: &[HoldRequest<'_>], answers: &[HoldAnswer], next: &HoldRequest<'_>) -> bool {
+    let none = |(other, answer): (&HoldRequest<'_>, &HoldAnswer)| {
         other.allocations.len() == 1 && *answer == HoldAnswer::NotEnough && other.wants_the_same(next)
     };
     asked.iter().zip(answers).any(none)
@@ -248,9 +248,9 @@ fn is_for_metadata(request: &HoldRequest<'_>) -> bool {
 }
 
 /// The first, and those behind it that go in the same script.
-fn together<'a, 'b>(requests: &'a [&'b HoldRequest<'b>]) -> &'a [&'b HoldRequest<'b>] {
+fn together<'a, 'b>(requests: &'a [HoldRequest<'b>]) -> &'a [HoldRequest<'b>] {
     let mut allocations = 0;
-    let fits = |request: &&&HoldRequest<'_>| {
+    let fits = |request: &&HoldRequest<'_>| {
         allocations += request.allocations.len();
         allocations <= ALLOCATIONS_MAX && !is_for_metadata(request)
     };

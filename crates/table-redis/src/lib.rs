@@ -13,8 +13,7 @@
 //!   the operation claimed before is counted first.
 //! - **Lost, not empty.** Redis may come back without its data, or with older data. Each scheduler has a mark, which says of
 //!   which history its data is, and every script compares it with the history that the server is on (`rebuilding.rs`).
-//!   [`begin_rebuild`](RedisRoomTable::begin_rebuild) and [`finish_rebuild`](RedisRoomTable::finish_rebuild) bring the rooms
-//!   back. Until then, calls fail with [`Failure::Lost`] and change nothing.
+//!   Until they are inserted again, whoever asks is told that they are lost, and nothing is changed.
 //! - **The ring of events** is one for all schedulers, in keys of its own, which may be in another slot of a cluster than the
 //!   room that changes. So a change of status is first added to a list of its scheduler, with the change, and then carried
 //!   to the ring (`carrying.rs`): at least once, and known by its number, so that it is there once.
@@ -37,7 +36,8 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let table = RedisRoomTable::open(&Options::new("redis://127.0.0.1:6379/0")).await?;
 //! let arena = SchedulerName::parse("arena")?;
-//! table.mark(&arena).await?;
+//! table.begin_rebuild(&arena).await?;
+//! table.end_rebuild(&arena).await?;
 //!
 //! let ping = Ping::of("arena", "arena-9b4cbswcfj", PingStatus::Ready);
 //! let pinged = table.ping(ping, Timestamp::now()).await;
@@ -68,13 +68,9 @@ mod watching;
 
 use std::sync::Arc;
 
-use maestro_core::scheduler::SchedulerName;
-
 use table::Table;
 
-pub use failure::Failure;
 pub use options::{OpenError, Options};
-pub use rebuilding::Rebuild;
 
 pub struct RedisRoomTable(Arc<Table>);
 
@@ -83,28 +79,6 @@ impl RedisRoomTable {
     pub async fn open(options: &Options) -> Result<Self, OpenError> {
         let server = options::connect(options).await?;
         Ok(Self(Arc::new(Table::new(server, options.prefix.clone(), options.deadline))))
-    }
-
-    /// Whether all rooms of the scheduler are there.
-    pub async fn is_marked(&self, scheduler: &SchedulerName) -> Result<bool, Failure> {
-        self.0.is_marked(scheduler).await
-    }
-
-    /// Marks a scheduler of which nothing is there yet: a new one. One that is marked stays so; one that is lost stays lost.
-    pub async fn mark(&self, scheduler: &SchedulerName) -> Result<(), Failure> {
-        self.0.mark_new(scheduler).await
-    }
-
-    /// Removes what is left of a scheduler whose rooms are lost, in parts. From then on, its rooms can be inserted, and nothing
-    /// else be done.
-    pub async fn begin_rebuild(&self, scheduler: &SchedulerName) -> Result<Rebuild, Failure> {
-        self.0.begin_rebuild(scheduler).await
-    }
-
-    /// All rooms have been inserted, with their holds. Refused as lost if somebody else has begun another rebuild, or Redis has
-    /// lost its data meanwhile.
-    pub async fn finish_rebuild(&self, rebuild: &Rebuild) -> Result<(), Failure> {
-        self.0.finish_rebuild(rebuild).await
     }
 }
 

@@ -1,6 +1,5 @@
 //! The ports, each call in terms of the parts of the table.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -25,6 +24,14 @@ use crate::rules::{parse_rules, write_rules};
 
 #[async_trait]
 impl RoomTable for RedisRoomTable {
+    async fn begin_rebuild(&self, scheduler: &SchedulerName) -> Result<bool, TableError> {
+        Ok(self.0.begin_rebuild(scheduler).await?)
+    }
+
+    async fn end_rebuild(&self, scheduler: &SchedulerName) -> Result<(), TableError> {
+        Ok(self.0.end_rebuild(scheduler).await?)
+    }
+
     async fn insert(&self, room: NewRoom) -> Result<(), TableError> {
         if !room.holds.is_empty() {
             self.0.note_holds(&room.scheduler).await?;
@@ -82,19 +89,8 @@ impl RoomTable for RedisRoomTable {
     }
 
     async fn hold(&self, requests: &[HoldRequest<'_>]) -> Result<Vec<HoldAnswer>, TableError> {
-        let mut by_scheduler: BTreeMap<&SchedulerName, Vec<usize>> = BTreeMap::new();
-        for (place, request) in requests.iter().enumerate() {
-            by_scheduler.entry(request.scheduler).or_default().push(place);
-        }
-        let mut answers = vec![HoldAnswer::NotEnough; requests.len()];
-        for (scheduler, places) in by_scheduler {
-            let of_scheduler: Vec<_> = places.iter().map(|place| &requests[*place]).collect();
-            let held = self.0.hold_rooms(scheduler, &of_scheduler).await?;
-            for (place, answer) in places.into_iter().zip(held) {
-                answers[place] = answer;
-            }
-        }
-        Ok(answers)
+        let Some(first) = requests.first() else { return Ok(Vec::new()) };
+        Ok(self.0.hold_rooms(first.scheduler, requests).await?)
     }
 
     async fn confirm(&self, holds: &[HoldKey]) -> Result<Vec<Option<HoldStage>>, TableError> {

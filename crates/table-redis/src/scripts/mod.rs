@@ -27,8 +27,10 @@ const NOTED_MIN_SECONDS: u64 = 60;
 /// After that, nobody carries anything of a removed scheduler any more.
 const GONE_FOR_SECONDS: u64 = 60 * 60;
 
-pub(crate) const CLEARING: &str = ":clearing:";
-pub(crate) const REBUILDING: &str = ":rebuilding:";
+/// Behind the history in the mark of a scheduler: what is done to it, so that its rooms do not count.
+pub(crate) const CLEARING: &str = ":clearing";
+pub(crate) const REMOVING: &str = ":removing";
+const REBUILDING: &str = ":rebuilding";
 
 /// What comes of a ping.
 pub(crate) const PING_UNKNOWN_ROOM: u8 = 0;

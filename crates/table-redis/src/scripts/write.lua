@@ -1,11 +1,11 @@
 -- Writes what is decided elsewhere. Asked for: `rules` and the new ones, or `waiting`, what is there and what shall be
--- there. True in the answer: it is written; otherwise something else was there.
+-- there. True in the answer: it is written; otherwise something else was there. Rules count from the mark on, as rooms do.
 
-if not is_whole() then
-  return LOST
-elseif asked[1] == 'rules' then
+if asked[1] == 'rules' then
   call('SET', RULES, asked[2])
   return finish(1)
+elseif not is_whole() then
+  return LOST
 elseif (call('GET', WAITING) or '') ~= asked[2] then
   return finish(0)
 end

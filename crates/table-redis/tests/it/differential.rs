@@ -14,7 +14,7 @@ use maestro_engine::ports::room_table::DueHold;
 use maestro_store_embedded::MemoryRoomTable;
 
 use crate::steps::{Order, PING_TIMEOUT, SCHEDULERS, Step, Walk};
-use crate::tables::{fresh, name};
+use crate::tables::{begin, fresh, name};
 
 /// Of each walk. Often enough begun anew that rare beginnings are met, long enough that fleets grow old.
 const STEPS: usize = 2_000;
@@ -44,17 +44,20 @@ async fn nobody_can_tell_the_tables_apart() {
 
 async fn walk(seed: u64) {
     let (memory, redis) = (MemoryRoomTable::new(), fresh(&SCHEDULERS).await);
+    for scheduler in SCHEDULERS {
+        begin(&memory, &name(scheduler)).await;
+    }
     let mut seen = [Seen::default(), Seen::default()];
     let mut walk = Walk::new(seed);
     for number in 0..STEPS {
         let step = walk.next();
         let (expected, found) = (take(&memory, &step).await, take(&redis, &step).await);
         assert_eq!(expected, found, "the answer to step {number} of seed {seed}: {step:?}");
-        walk.remember(join_all(SCHEDULERS.map(|scheduler| held(&memory, scheduler))).await.concat());
         if let Order::RemoveScheduler(scheduler) = &step.order {
-            // Nothing is known of it from then on, in Redis as well.
-            redis.mark(scheduler).await.unwrap();
+            begin(&memory, scheduler).await;
+            begin(&redis, scheduler).await;
         }
+        walk.remember(join_all(SCHEDULERS.map(|scheduler| held(&memory, scheduler))).await.concat());
         if number % LOOK_EVERY == LOOK_EVERY - 1 {
             let now = step.now;
             let expected = look(&memory, &mut seen[0], now).await;

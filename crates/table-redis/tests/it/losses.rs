@@ -12,10 +12,10 @@ use maestro_engine::ports::room_table::{
     Claim, HoldRequest, NewRoom, Ping, PingError, RoomAddress, TableError,
 };
 use maestro_engine::ports::{EventRing, RoomTable};
-use maestro_table_redis::{Failure, Options, RedisRoomTable};
+use maestro_table_redis::{Options, RedisRoomTable};
 use maestro_testkit::{RedisServer, eventually};
 
-use crate::tables::{fresh, name, open};
+use crate::tables::{begin, fresh, name, open};
 
 const ARENA: &str = "arena";
 
@@ -66,8 +66,7 @@ async fn claim(table: &RedisRoomTable) -> Result<Vec<RoomId>, TableError> {
 /// Nothing is told of the rooms, and nothing is done to them.
 async fn assert_lost(table: &RedisRoomTable) {
     let arena = name(ARENA);
-    let lost = TableError(Failure::Lost(arena.clone()).to_string());
-    assert!(!table.is_marked(&arena).await.unwrap());
+    let lost = TableError::Lost(arena.clone());
     assert_eq!(ping(table, 1).await, Err(PingError::Table(lost.clone())));
     assert_eq!(claim(table).await, Err(lost.clone()));
     let request = HoldRequest {
@@ -85,21 +84,20 @@ async fn assert_lost(table: &RedisRoomTable) {
     assert_eq!(table.rooms(&arena).await, Err(lost.clone()));
     assert_eq!(table.counts(&arena).await, Err(lost.clone()));
     assert_eq!(table.room(&arena, &id(1)).await, Err(lost.clone()));
-    assert_eq!(table.insert(room(1, true)).await, Err(lost.clone()), "nothing is added to what is not there");
     assert_eq!(table.set_matches_max(&arena, 2).await, Err(lost.clone()));
-    assert_eq!(table.remove_scheduler(&arena).await, Err(lost.clone()));
     assert_eq!(table.holds(&arena).await, Err(lost));
 }
 
 async fn rebuild(table: &RedisRoomTable) {
     let arena = name(ARENA);
-    let rebuild = table.begin_rebuild(&arena).await.unwrap();
+    assert_eq!(table.end_rebuild(&arena).await, Err(TableError::Lost(arena.clone())));
+    assert!(table.begin_rebuild(&arena).await.unwrap());
     assert!(ping(table, 1).await.is_err(), "not all rooms are there");
     let hold = Hold::firm(AllocationId::from_u128(7), ClaimNumber(3), at(100));
     table.insert(NewRoom { holds: vec![hold], ..room(1, false) }).await.unwrap();
     table.insert(room(2, false)).await.unwrap();
     assert!(claim(table).await.is_err(), "not all rooms are there");
-    table.finish_rebuild(&rebuild).await.unwrap();
+    table.end_rebuild(&arena).await.unwrap();
     assert_eq!(table.counts(&arena).await.unwrap().unknown, 2);
     assert_eq!(ping(table, 1).await, Ok(RoomStatus::Allocated));
     assert_eq!(table.rooms(&arena).await.unwrap().len(), 2, "and nothing of before");
@@ -107,7 +105,7 @@ async fn rebuild(table: &RedisRoomTable) {
 
 async fn own(server: &RedisServer) -> RedisRoomTable {
     let table = open(&Options::new(&server.url())).await;
-    table.mark(&name(ARENA)).await.unwrap();
+    begin(&table, &name(ARENA)).await;
     for number in 1..=3 {
         table.insert(room(number, true)).await.unwrap();
         ping(&table, number).await.unwrap();
@@ -132,7 +130,10 @@ async fn an_old_dump_is_noticed() {
     let Ok(Read::Events { next, .. }) = table.read_events(ReadFrom::Oldest, 100).await else { panic!() };
     server.restart().unwrap();
     // It has all that it had, and nobody can know that.
-    eventually("the table is connected again", async || table.is_marked(&name(ARENA)).await.is_ok()).await;
+    eventually("the table is connected again", async || {
+        table.end_rebuild(&name(ARENA)).await == Err(TableError::Lost(name(ARENA)))
+    })
+    .await;
     assert_lost(&table).await;
     let read = table.read_events(ReadFrom::After(next), 100).await.unwrap();
     assert!(matches!(read, Read::Reset { cause: ResetCause::OtherRing, .. }), "{read:?}");
@@ -163,28 +164,21 @@ async fn scripts_that_are_forgotten_are_nobodys_problem() {
     assert_eq!(claim(&table).await, Ok(vec![id(1)]));
 }
 
+/// More rooms than are removed at once, and somebody else who begins in the middle of it.
 #[tokio::test]
-async fn of_two_rebuilds_one_counts() {
+async fn two_who_rebuild_a_large_fleet() {
     let table = fresh(&[]).await;
     let arena = name(ARENA);
-    let first = table.begin_rebuild(&arena).await.unwrap();
-    table.insert(room(1, false)).await.unwrap();
-    let second = table.begin_rebuild(&arena).await.unwrap();
-    let refused = table.finish_rebuild(&first).await;
-    assert_eq!(refused, Err(Failure::Lost(arena.clone())), "its rooms are not all there");
-    table.insert(room(2, false)).await.unwrap();
-    table.finish_rebuild(&second).await.unwrap();
-    assert_eq!(table.rooms(&arena).await.unwrap().len(), 1);
-}
-
-#[tokio::test]
-async fn only_a_new_scheduler_is_marked_just_like_that() {
-    let table = fresh(&[]).await;
-    let arena = name(ARENA);
-    let rebuild = table.begin_rebuild(&arena).await.unwrap();
-    table.insert(room(1, false)).await.unwrap();
-    assert_eq!(table.mark(&arena).await, Err(Failure::Lost(arena.clone())));
-    table.finish_rebuild(&rebuild).await.unwrap();
-    table.mark(&arena).await.unwrap();
-    assert_eq!(table.rooms(&arena).await.unwrap().len(), 1);
+    let rebuild = async || {
+        assert!(table.begin_rebuild(&arena).await.unwrap());
+        for number in 1..=600 {
+            table.insert(room(number, false)).await.unwrap();
+        }
+    };
+    rebuild().await;
+    futures_util::future::join(rebuild(), rebuild()).await;
+    table.end_rebuild(&arena).await.unwrap();
+    assert!(!table.begin_rebuild(&arena).await.unwrap(), "it is not lost");
+    let rooms = table.rooms(&arena).await.unwrap().len();
+    assert_eq!(table.counts(&arena).await.unwrap().unknown as usize, rooms, "whatever is there is counted");
 }

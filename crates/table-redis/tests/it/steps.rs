@@ -162,7 +162,7 @@ impl Walk {
             59..64 => Order::Unclaim(scheduler, self.operation(), self.rooms()),
             64..74 => {
                 let requests = self.random.usize(1..4);
-                Order::Hold((0..requests).map(|_| self.request()).collect())
+                Order::Hold((0..requests).map(|_| self.request(&scheduler)).collect())
             }
             74..81 => Order::Confirm(self.keys()),
             81..84 => {
@@ -295,7 +295,7 @@ impl Walk {
         }
     }
 
-    fn request(&mut self) -> OwnedRequest {
+    fn request(&mut self, scheduler: &SchedulerName) -> OwnedRequest {
         let wishes = self.wishes();
         // A search by what rooms say begins elsewhere for each room that is wanted.
         let is_search = wishes.iter().any(|wish| !wish.metadata.is_empty());
@@ -303,7 +303,7 @@ impl Walk {
         let first = self.allocations + 1;
         self.allocations += count;
         OwnedRequest {
-            scheduler: self.scheduler(),
+            scheduler: scheduler.clone(),
             allocations: (first..first + count).map(AllocationId::from_u128).collect(),
             wishes,
             metadata: self.random.bool().then(|| r#"{"team":"red"}"#.into()),

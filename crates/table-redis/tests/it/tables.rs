@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use maestro_core::scheduler::SchedulerName;
+use maestro_engine::ports::RoomTable;
 use maestro_table_redis::{Options, RedisRoomTable};
 use maestro_testkit::RedisServer;
 
@@ -31,7 +32,13 @@ pub(crate) async fn open(options: &Options) -> RedisRoomTable {
 pub(crate) async fn fresh(schedulers: &[&str]) -> RedisRoomTable {
     let table = open(&own_keys(server())).await;
     for scheduler in schedulers {
-        table.mark(&name(scheduler)).await.unwrap();
+        begin(&table, &name(scheduler)).await;
     }
     table
+}
+
+/// A scheduler without rooms.
+pub(crate) async fn begin(table: &dyn RoomTable, scheduler: &SchedulerName) {
+    assert!(table.begin_rebuild(scheduler).await.unwrap(), "{scheduler} is lost");
+    table.end_rebuild(scheduler).await.unwrap();
 }

@@ -14,7 +14,7 @@ use maestro_testkit::{RedisServer, eventually};
 use rustix::process::Signal;
 
 use crate::losses::{id, room};
-use crate::tables::{fresh, name, open, own_keys, server};
+use crate::tables::{begin, fresh, name, open, own_keys, server};
 
 const ARENA: &str = "arena";
 
@@ -77,6 +77,7 @@ async fn what_concerns_many_rooms_goes_in_parts() {
     assert!(rooms.iter().map(|room| &room.id).eq(&candidates));
     assert_eq!(table.counts(&arena).await.unwrap().by_status.of(RoomStatus::Terminating), 1_700);
     table.remove_scheduler(&arena).await.unwrap();
+    begin(&table, &arena).await;
     assert_eq!(table.rooms(&arena).await.unwrap(), []);
 }
 
@@ -91,7 +92,7 @@ async fn nothing_waits_for_a_server_that_stands_still() {
     let server = RedisServer::start(&[]).unwrap();
     let table = open(&Options { deadline: DEADLINE, ..Options::new(&server.url()) }).await;
     let arena = name(ARENA);
-    table.mark(&arena).await.unwrap();
+    begin(&table, &arena).await;
     table.insert(room(1, true)).await.unwrap();
     server.signal(Signal::STOP).unwrap();
     let started = Instant::now();
@@ -118,7 +119,7 @@ async fn nothing_waits_for_a_server_that_stands_still() {
 async fn what_a_process_did_not_tell_is_told_by_another() {
     let options = own_keys(server());
     let (first, second) = (open(&options).await, open(&options).await);
-    first.mark(&name(ARENA)).await.unwrap();
+    begin(&first, &name(ARENA)).await;
     insert_many(&first, 2).await;
     let ping = async |table: &RedisRoomTable, number, status| {
         let room = id(number);
@@ -171,7 +172,7 @@ const BYTES_PER_ROOM_MAX: u64 = 1024;
 async fn a_room_takes_less_than_a_kibibyte() {
     let server = RedisServer::start(&[]).unwrap();
     let table = open(&Options::new(&server.url())).await;
-    table.mark(&name(ARENA)).await.unwrap();
+    begin(&table, &name(ARENA)).await;
     let used = || {
         let info = server.command("INFO memory").unwrap();
         let line = info.lines().find_map(|line| line.strip_prefix("used_memory_dataset:"));
