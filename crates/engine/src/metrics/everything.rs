@@ -173,7 +173,7 @@ fn report(policy: &ScalingPolicy) -> FleetReport {
     by_status.add(RoomStatus::Ready);
     let by_region = [(Region::default_region(), by_status)].into();
     let counts = FleetCounts { by_status, by_region, ..FleetCounts::default() };
-    FleetReport { scheduler, counts, is_lost: false, locks: locks(), at: at(1) }
+    FleetReport { scheduler, counts, locks: locks(), at: at(1) }
 }
 
 /// One that somebody holds, and for which somebody waits.

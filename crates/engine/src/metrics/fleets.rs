@@ -23,8 +23,6 @@ use super::per_scheduler::{Labels, and, labels_of};
 pub(super) struct FleetReport {
     pub(super) scheduler: SchedulerRecord,
     pub(super) counts: FleetCounts,
-    /// By the room table: they are counted by what the registry says.
-    pub(super) is_lost: bool,
     pub(super) locks: Locks,
     pub(super) at: Timestamp,
 }
@@ -37,7 +35,7 @@ type FleetGauge = (&'static str, &'static str, fn(&FleetReport) -> Option<f64>);
 
 const INSTANCE_HELP: &str = "Rooms by what the runtime says of their instance";
 
-const FLEET_GAUGES: [FleetGauge; 21] = [
+const FLEET_GAUGES: [FleetGauge; 20] = [
     ("maestro_worker_gru_ready", "Rooms that are ready", |fleet| fleet.rooms(RoomStatus::Ready)),
     ("maestro_worker_gru_pending", "Rooms that are pending", |fleet| fleet.rooms(RoomStatus::Pending)),
     ("maestro_worker_gru_unready", "Rooms that are unready", |fleet| fleet.rooms(RoomStatus::Unready)),
@@ -55,11 +53,6 @@ const FLEET_GAUGES: [FleetGauge; 21] = [
         fleet.instances(InstanceStatus::Terminating)
     }),
     ("maestro_worker_instance_error", INSTANCE_HELP, |fleet| fleet.instances(InstanceStatus::Error)),
-    (
-        "maestro_room_table_lost",
-        "Whether the room table has lost what it knew of the fleet: 1 or 0",
-        |fleet| Some(u8::from(fleet.is_lost).into()),
-    ),
     ("maestro_worker_current_rooms", "Rooms of the fleet", |fleet| {
         Some(fleet.counts.by_status.total().into())
     }),
