@@ -257,7 +257,7 @@ async fn how_long_locks_are_held_and_who_waits_is_measured() {
     world.write(vec![Change::AwaitLock { scheduler: arena(), waiter }]).await;
     tokio::time::sleep(Duration::from_secs(30)).await;
     // It reports, and nobody works.
-    world.start(Parts::ROOMS_API).await;
+    world.start(Parts::METRICS_REPORTER).await;
     tokio::time::sleep(Duration::from_millis(1)).await;
     let line = |name: &str, value| {
         format!(r#"maestro_locks_{name}{{game="brawl",scheduler="arena",lock="config"}} {value}"#)
