@@ -22,7 +22,7 @@ mod work;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use maestro_core::invariant::{Invariant, InvariantViolation, renewed_stays, token_grew};
@@ -77,6 +77,8 @@ struct State {
     lines: Lines,
     events: KnownEvents,
     heard: Heard,
+    /// Rooms whose end was written.
+    ended: BTreeSet<RoomId>,
     violations: Vec<InvariantViolation>,
 }
 

@@ -42,11 +42,11 @@ impl Inspector {
     }
 
     pub(super) async fn judge_observed_ends(&self, transaction: &Transaction, store: &dyn Store) {
-        if transaction.label != SEEN_BY_RUNTIME {
-            return;
-        }
         for change in &transaction.changes {
             if let Change::EndRoom { scheduler, room, ended, .. } = change
+                // Several see the same end, and only the first one ends the room.
+                && self.state.lock().ended.insert(room.clone())
+                && transaction.label == SEEN_BY_RUNTIME
                 && let Ok(Some(row)) = store.room(scheduler, room).await
                 && row.ended.as_ref() == Some(ended)
                 && let Some(handle) = &row.handle
