@@ -49,6 +49,7 @@ install: install-tools
 # Valgrind counts instructions; without it, only those figures are missing.
 bench: install-tools
 	@command -v valgrind >/dev/null || ./scripts/install valgrind || true
+	@command -v redis-server >/dev/null || ./scripts/install redis-server
 	$(CARGO) build --release --quiet --package maestro --package maestro-bench
 	./target/release/maestro-bench $(ARGS)
 

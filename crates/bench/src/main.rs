@@ -23,6 +23,7 @@ mod server;
 mod start;
 mod statistics;
 mod store;
+mod table;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -87,6 +88,8 @@ enum Bench {
     Events,
     /// Durable commits, beside bare syncs of the same disk
     Store,
+    /// The room table in Redis, beside its script alone
+    Table,
     /// From the start of the process to serving
     Start,
     /// A thousand schedulers that have nothing to do
@@ -142,6 +145,7 @@ fn main() -> anyhow::Result<()> {
             Bench::Allocate => allocate::measure(effort, &directory, tmpfs.as_deref()),
             Bench::Events => events::measure(effort, &directory),
             Bench::Store => store::measure(effort, &directory),
+            Bench::Table => table::measure(effort),
             Bench::Start => start::measure(effort, &maestro, &directory),
             Bench::Idle => idle::measure(effort, &maestro, &directory),
             Bench::Restart => idle::measure_restart(effort, &maestro, &directory),

@@ -107,6 +107,12 @@ fn memory_is_measured() {
     check(&["memory"], &["memory.room"]);
 }
 
+#[test]
+fn the_table_in_redis_is_measured() {
+    let names = ["table.redis.room", "table.redis.pings.callers32", "table.redis.pings.callers256"];
+    check(&["table"], &names);
+}
+
 /// Cargo builds the programs of this package only; `make test` builds all of them before.
 #[test]
 fn a_server_is_measured() {

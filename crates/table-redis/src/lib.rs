@@ -46,6 +46,8 @@
 //! # }
 //! ```
 
+#[cfg(feature = "bare")]
+mod bare;
 mod carrying;
 mod changing;
 mod event_record;

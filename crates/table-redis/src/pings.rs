@@ -73,13 +73,9 @@ impl Table {
     /// Until none waits.
     async fn send_all(self: Arc<Self>, scheduler: SchedulerName) {
         while let Some(jobs) = self.next_batch(&scheduler) {
-            let mut asked = Vec::new();
-            let length = u32::try_from(jobs.len()).unwrap_or(u32::MAX);
-            let header = rmp::encode::write_array_len(&mut asked, length);
-            jobs.iter().for_each(|job| asked.extend_from_slice(&job.packed));
-            let answers = match header {
-                Ok(_) => self.run_packed::<Vec<Answered>>(&self.scripts.ping, &scheduler, &asked).await,
-                Err(error) => Err(Failure::Unavailable(error.to_string())),
+            let answers = match batch(jobs.iter().map(|job| &job.packed)) {
+                Ok(asked) => self.run_packed::<Vec<Answered>>(&self.scripts.ping, &scheduler, &asked).await,
+                Err(failure) => Err(failure),
             };
             let mut answers = answers.map(Vec::into_iter);
             for Job { answer, .. } in jobs {
@@ -112,8 +108,21 @@ impl Table {
     }
 }
 
+/// What is asked of the script: an array of pings.
+pub(crate) fn batch<'a>(
+    pings: impl IntoIterator<Item = &'a Vec<u8>, IntoIter: ExactSizeIterator>,
+) -> Result<Vec<u8>, Failure> {
+    let pings = pings.into_iter();
+    let length = u32::try_from(pings.len()).unwrap_or(u32::MAX);
+    let mut asked = Vec::new();
+    rmp::encode::write_array_len(&mut asked, length)
+        .map_err(|error| Failure::Unavailable(error.to_string()))?;
+    pings.for_each(|ping| asked.extend_from_slice(ping));
+    Ok(asked)
+}
+
 /// As ping.lua reads it.
-fn packed(ping: &Ping<'_>, at: Timestamp) -> Result<Vec<u8>, Failure> {
+pub(crate) fn packed(ping: &Ping<'_>, at: Timestamp) -> Result<Vec<u8>, Failure> {
     // Seconds that a double holds exactly. A room's clock that is further off says nothing.
     let exact = |seconds: i64| seconds.clamp(NEVER + 1, -NEVER);
     let begun: Vec<String> = ping.begun.iter().map(ToString::to_string).collect();
