@@ -74,6 +74,7 @@ fn routes() {
         maestro.api.v1.FleetService.GetRoom GET /schedulers/{scheduler_name}/rooms/{room_id}
         maestro.api.v1.FleetService.GetRoomLogs GET /schedulers/{scheduler_name}/rooms/{room_id}/logs
         maestro.api.v1.FleetService.GetAutoscalingDecisions GET /schedulers/{scheduler_name}/autoscaling
+        maestro.api.v1.ImportsService.ImportScheduler POST /schedulers/{scheduler_name}/import
         maestro.api.v1.RolloutsService.GetRollout GET /schedulers/{scheduler_name}/rollout
         maestro.api.v1.RolloutsService.PauseRollout POST /schedulers/{scheduler_name}/rollout/pause
         maestro.api.v1.RolloutsService.ResumeRollout POST /schedulers/{scheduler_name}/rollout/resume

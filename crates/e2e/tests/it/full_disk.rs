@@ -75,7 +75,9 @@ fn until_accepted(maestro: &Maestro, ask: impl Fn() -> anyhow::Result<Answer>) -
 fn assert_says_full(answer: &Answer) {
     let said = answer.message();
     assert!(
-        answer.status == 503 && said.contains("disk is full") && said.contains("check before you try again"),
+        answer.status == 503
+            && said.contains("disk is full")
+            && said.contains("nothing was changed: try again"),
         "{answer:?}"
     );
 }

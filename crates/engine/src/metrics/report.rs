@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use maestro_core::scheduler::Forwarder;
+use maestro_core::scheduler::{Forwarder, SchedulerState};
 use tokio::time::Instant;
 
 use crate::ports::room_table::FleetCounts;
@@ -86,7 +86,11 @@ async fn counts_of(engine: &Engine, scheduler: &SchedulerRecord) -> Option<Fleet
             |error| tracing::warn!(scheduler_name = %name, error = with_sources(error), "rooms not counted"),
         )
         .ok()
-        .and_then(|SeenCounts { counts, is_lost }| (!is_lost).then_some(counts))
+        .and_then(|SeenCounts { counts, is_lost }| {
+            // A scheduler that is being created has no rooms that could have been lost.
+            let is_known = !is_lost || scheduler.state == SchedulerState::Creating;
+            is_known.then_some(counts)
+        })
 }
 
 /// Of every forwarder: one for which nothing waits is shown with 0.

@@ -22,7 +22,7 @@ use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Timestamp, age};
 
 use crate::Engine;
-use crate::ports::room_table::RoomView;
+use crate::ports::room_table::{OrIfLost, RoomView};
 use crate::ports::store::{Ended, FleetRecord, Intent, Refusal, RoomRecord, SchedulerRecord, StoreError};
 
 use super::facts::{ended_fact, fact, failed_adds, took_too_long};
@@ -82,7 +82,7 @@ pub(crate) async fn fleet(
     rows.retain(|row| row.purpose == Purpose::Fleet || !guards::stands(Invariant::ValidationNotCounted));
     ended.retain(|row| row.purpose == Purpose::Fleet);
     let old = versions_to_replace(engine, &scheduler, rows.iter().chain(&ended)).await?;
-    let views = engine.ports.table.rooms(name).await?;
+    let views = engine.ports.table.rooms(name).await.or_if_created_now(&scheduler, Vec::new())?;
     let views: BTreeMap<RoomId, RoomView> = views.into_iter().map(|view| (view.id.clone(), view)).collect();
     let contacts = engine.regions.contacts();
     let places = engine.places_of(&scheduler).await?;
@@ -116,7 +116,7 @@ pub(crate) async fn fleet(
         is_unheard: started.iter().any(|room| !views.contains_key(room)),
         is_contradicted: views.values().any(RoomView::is_contradicted),
         places,
-        waiting: engine.ports.table.waiting(name, engine.now()).await?,
+        waiting: engine.ports.table.waiting(name, engine.now()).await.or_if_created_now(&scheduler, 0)?,
     };
     for operation in unfinished.iter().filter(|operation| Some(operation.id) != without) {
         fleet.count_on_their_way(engine, operation).await?;

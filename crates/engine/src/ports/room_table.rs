@@ -25,7 +25,7 @@ pub use maestro_core::room::StatusChange;
 
 use super::event_ring::EventRing;
 use super::runtime::Handle;
-use super::store::RoomRecord;
+use super::store::{RoomRecord, SchedulerRecord, SchedulerState};
 
 /// Every change of a room is atomic, and so is a claim of several. If a fleet changes during a call, lists and counters
 /// show each room once, as it was at some moment of the call. Nothing waits for anything but the table itself.
@@ -450,8 +450,11 @@ impl TableError {
 }
 
 /// For those who go on with what the registry says.
-pub(crate) trait OrIfLost<T> {
+pub(crate) trait OrIfLost<T>: Sized {
     fn or_if_lost(self, otherwise: T) -> Result<T, TableError>;
+
+    /// A scheduler that is being created has no rooms that could have been lost.
+    fn or_if_created_now(self, scheduler: &SchedulerRecord, otherwise: T) -> Result<T, TableError>;
 }
 
 impl<T> OrIfLost<T> for Result<T, TableError> {
@@ -459,6 +462,13 @@ impl<T> OrIfLost<T> for Result<T, TableError> {
         match self {
             Err(TableError::Lost(_)) => Ok(otherwise),
             answered => answered,
+        }
+    }
+
+    fn or_if_created_now(self, scheduler: &SchedulerRecord, otherwise: T) -> Self {
+        match scheduler.state {
+            SchedulerState::Creating => self.or_if_lost(otherwise),
+            SchedulerState::InSync | SchedulerState::Deleting => self,
         }
     }
 }

@@ -41,8 +41,8 @@ pub(crate) async fn recover(engine: &Engine) -> Result {
     let schedulers: BTreeMap<_, _> = schedulers.iter().map(|record| (&record.name, record)).collect();
     let rows = store.all_live_rooms().await?;
     let holds = open_holds(engine, None).await?;
-    insert(engine, rows.iter().filter(|row| has_been_up(row)), holds, |name| schedulers.get(name).copied())
-        .await?;
+    let belongs = |row: &&RoomRecord| has_been_up(row) || lost.contains(&&row.scheduler);
+    insert(engine, rows.iter().filter(belongs), holds, |name| schedulers.get(name).copied()).await?;
     for name in lost {
         match table.end_rebuild(name).await {
             // Its owner begins anew.
@@ -73,9 +73,8 @@ pub(crate) async fn rebuild(
     let record = store.scheduler(scheduler).await?;
     let rows = store.live_rooms(scheduler).await?;
     let holds = open_holds(engine, Some(scheduler)).await?;
-    let rows: Vec<_> = rows.iter().filter(|row| has_been_up(row)).collect();
     let rooms = rows.len();
-    insert(engine, rows.into_iter(), holds, |_| record.as_ref()).await?;
+    insert(engine, rows.iter(), holds, |_| record.as_ref()).await?;
     engine.reconciled.forget_one(scheduler);
     still_owner()?;
     table.end_rebuild(scheduler).await?;
@@ -162,7 +161,8 @@ pub(crate) async fn recall(
     Ok(views)
 }
 
-/// Rooms that have not pinged yet, as far as the table knows.
+/// Rooms that have not pinged yet, as far as the table knows. If it was lost, those are among them whose start nobody wrote
+/// down: they may run and have players, and who is not in the table counts as never started.
 async fn insert<'a>(
     engine: &Engine,
     rows: impl Iterator<Item = &'a RoomRecord>,
@@ -213,7 +213,8 @@ fn unheard_of(
 ) -> NewRoom {
     let matches_max = scheduler.map_or(1, |record| record.recipe.match_allocation.max_matches);
     let instance = match row.intent {
-        Intent::Run => InstanceStatus::Ready,
+        Intent::Run if has_been_up(row) => InstanceStatus::Ready,
+        Intent::Run => InstanceStatus::Pending,
         Intent::Stop(_) => InstanceStatus::Terminating,
     };
     NewRoom { instance, known: false, holds, ..NewRoom::starting(row, matches_max, now) }

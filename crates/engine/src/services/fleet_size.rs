@@ -8,7 +8,7 @@ use maestro_core::resize::{Cluster, Draft, Max, Request, Resized, Strictness, re
 use maestro_core::room::{Purpose, Region, RoomId};
 use maestro_core::violation::{Violation, Violations};
 
-use crate::ports::room_table::OrIfLost;
+use crate::ports::room_table::{FleetCounts, OrIfLost};
 use crate::ports::store::{Change, Intent, Refusal, SchedulerRecord, SchedulerState, Transaction};
 use crate::{Engine, Error, Result};
 
@@ -188,7 +188,8 @@ impl Engine {
     /// What autoscaling made of the fleet, whatever its size is said to be.
     async fn counted_rooms(&self, scheduler: &str) -> Result<u64> {
         let record = self.scheduler(scheduler).await?;
-        Ok(self.ports.table.counts(&record.name).await?.by_status.total().into())
+        let counts = self.ports.table.counts(&record.name).await;
+        Ok(counts.or_if_created_now(&record, FleetCounts::default())?.by_status.total().into())
     }
 
     fn configured_region(&self, name: &str) -> Result<Region> {

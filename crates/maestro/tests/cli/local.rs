@@ -40,6 +40,12 @@ fn config_show() {
             api.incompleteConnectionsMax                             256         default
             api.allowedHosts                                         -           default
             dataDir                                                  elsewhere   --data-dir
+            store.postgres.url                                       -           default
+            store.postgres.poolSize                                  16          default
+            store.postgres.statementTimeout                          3s          default
+            store.postgres.preparedStatements                        true        default
+            roomTable.redis.url                                      -           default
+            roomTable.redis.deadline                                 2s          default
             adapters.runtime.process.host                            127.0.0.1   default
             adapters.runtime.process.logLimitBytes                   10485760    default
             adapters.runtime.process.schedulerLogLimitBytes          1073741824  default
@@ -191,8 +197,12 @@ fn help() {
               plan            Ask the planners about cases: one JSON line in, one JSON line out
               config          Inspect the configuration
               start           Start a server
+              migrate         Bring the schema of the shared store (PostgreSQL) up to date
               backup          Back up the store of a data directory to a file, even while a server is using it
               restore         Restore a data directory from a backup
+              export          Print schedulers with all of their versions, for import into another installation
+              import          Create the schedulers that export printed; those that are there already stay as
+                              they are
               support-bundle  Collect everything that a bug report needs in one file
               completion      Print a completion script for a shell
               version         Print the version, the commit and the schema of the store
@@ -258,12 +268,12 @@ fn help() {
         &expect![[r#"
             Start a server
 
-            Usage: maestro start [OPTIONS] [COMPONENT]
+            Usage: maestro start [OPTIONS] [MODULE]
 
             Arguments:
-              [COMPONENT]  What to run in this process; all but `all` need a shared store, which this version
-                           does not have [default: all] [possible values: all, management-api, rooms-api,
-                           worker, runtime-watcher, metrics-reporter]
+              [MODULE]  What to run in this process; all but `all` need stores that processes can share
+                        (PostgreSQL and Redis) [default: all] [possible values: all, management-api, rooms-api,
+                        worker, runtime-watcher, metrics-reporter]
 
             Options:
               -c, --config-path <FILE>   Configuration file, YAML [alias: --config]

@@ -16,16 +16,13 @@ enum Way {
     Played,
     Returned,
     Expired,
-    /// Its row could not be written, and the claim is settled later.
-    Unwritten,
 }
 
 /// With the writes that each makes, by their labels.
-const WAYS: [(Way, &[&str]); 4] = [
+const WAYS: [(Way, &[&str]); 3] = [
     (Way::Played, &["allocate", "settle hold"]),
     (Way::Returned, &["return allocation"]),
     (Way::Expired, &["settle hold"]),
-    (Way::Unwritten, &["settle hold"]),
 ];
 const REQUEST: &str = "cup-final";
 
@@ -49,11 +46,26 @@ fn a_kill_at_any_write_of_an_allocation_loses_nothing() -> anyhow::Result<()> {
     })
 }
 
+/// A room whose row could not be written is nobody's: both rooms can be had.
+#[test]
+fn a_room_whose_row_could_not_be_written_is_free_at_once() -> anyhow::Result<()> {
+    let mut case = Case { maestro: Maestro::new(&[])?, has_died: false };
+    case.maestro.set_failpoint(Some("full:=allocate"));
+    case.maestro.start()?;
+    case.maestro.fleet("arena", 2)?;
+    let request = json!({"requestId": REQUEST}).to_string();
+    let refused = case.maestro.api().post(ALLOCATIONS, "", &request)?.expect(503)?;
+    ensure!(refused.message().contains("no room was handed over: ask again"), "{refused:?}");
+    let given = case.ask(&request)?;
+    assert_eq!(case.ask(&request)?["id"], given["id"], "the same request again");
+    assert_ne!(case.ask("{}")?["roomId"], given["roomId"]);
+    Ok(())
+}
+
 fn killed_at(way: Way, label: &str, moment: &str) -> anyhow::Result<()> {
     let mut case = Case { maestro: Maestro::new(&[])?, has_died: false };
     case.maestro.unset(STOP_ROOMS);
-    let unwritten = if matches!(way, Way::Unwritten) { "full:=allocate," } else { "" };
-    case.maestro.set_failpoint(Some(&format!("{unwritten}kill:={label}:{moment}")));
+    case.maestro.set_failpoint(Some(&format!("kill:={label}:{moment}")));
     case.maestro.start()?;
     case.maestro.fleet("arena", 2)?;
     case.goes(way).with_context(|| case.maestro.log_tail())?;
@@ -70,30 +82,14 @@ impl Case {
     fn goes(&mut self, way: Way) -> anyhow::Result<()> {
         let ttl = if matches!(way, Way::Expired) { 1000 } else { 60_000 };
         let request = json!({"requestId": REQUEST, "ttlMillis": ttl}).to_string();
-        let given = match way {
-            Way::Unwritten => {
-                self.maestro.api().post(ALLOCATIONS, "", &request)?.expect(503)?;
-                self.ask(&request)?
-            }
-            Way::Played | Way::Returned | Way::Expired => self.ask(&request)?,
-        };
+        let given = self.ask(&request)?;
         let path = format!("{ALLOCATIONS}/{}", given["id"].as_str().context("an id")?);
         let state = match way {
             Way::Played => {
                 self.play(&given)?;
                 "begun"
             }
-            Way::Returned | Way::Unwritten => {
-                if matches!(way, Way::Unwritten) {
-                    // The room whose row was not written is nobody's: both can be had.
-                    self.until("the kill", |case| {
-                        ensure!(case.has_died);
-                        Ok(())
-                    })?;
-                    assert_eq!(self.ask(&request)?["id"], given["id"], "the same request again");
-                    let other = self.ask("{}")?;
-                    assert_ne!(other["roomId"], given["roomId"]);
-                }
+            Way::Returned => {
                 self.until("the room to be given back", |case| {
                     case.maestro.api().delete(&path)?.expect(204)
                 })?;
@@ -130,7 +126,7 @@ impl Case {
             Way::Returned | Way::Expired => {
                 self.until("two free rooms", |case| checks::settled(&case.maestro, "arena", 2).map(drop))
             }
-            Way::Played | Way::Unwritten => self.until("one free room", |case| {
+            Way::Played => self.until("one free room", |case| {
                 let rooms = case.maestro.api().rooms("arena")?;
                 ensure!(rooms.iter().filter(|room| room.status == "ready").count() == 1, "{rooms:?}");
                 Ok(())
