@@ -194,7 +194,7 @@ async fn come_to_rest(world: &World) {
     quiesce(world);
     let rest = async {
         while !is_calm(world).await {
-            tokio::time::sleep(Duration::from_secs(1)).await;
+            sleep(Duration::from_secs(1)).await;
         }
     };
     let came_to_rest = tokio::time::timeout(CONVERGES_WITHIN, rest).await.is_ok();
@@ -221,7 +221,7 @@ fn first_recipe(random: &mut fastrand::Rng, is_autoscaled: bool) -> Recipe {
 }
 
 async fn pause(millis: std::ops::Range<u64>, random: &mut fastrand::Rng) {
-    tokio::time::sleep(Duration::from_millis(random.u64(millis))).await;
+    sleep(Duration::from_millis(random.u64(millis))).await;
 }
 
 async fn something_happens(world: &World, random: &mut fastrand::Rng, is_autoscaled: bool) {
