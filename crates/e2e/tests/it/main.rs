@@ -20,6 +20,7 @@ mod killed_room;
 mod lease;
 mod matchmakers;
 mod metrics;
+mod modules;
 mod moving;
 mod other_languages;
 mod placement;
